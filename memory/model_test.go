@@ -1,0 +1,135 @@
+package memory_test
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/thimble-ml/thimble/memory"
+)
+
+// model is the allocator written a second time, as plainly as possible: the list of live buffers is its only truth,
+// and everything else is computed from it by brute force.
+type model struct {
+	bound  int64 // of the arena
+	live   []modelled
+	stats  memory.Stats // counters and peaks; what follows from live is computed
+	pages  map[int64]bool
+	nextID uint64
+}
+
+// modelled is a live buffer of the model.
+type modelled struct {
+	id   uint64
+	addr int64
+	size int64
+	kind memory.Kind
+}
+
+const granule = 64 << 10
+
+// occupied is what a buffer takes in the arena.
+func occupied(size int64) int64 {
+	if size == 0 {
+		return 64
+	}
+	return (size + 63) / 64 * 64
+}
+
+func (b modelled) end() int64 { return b.addr + occupied(b.size) }
+
+func newModel(limit, space int64) *model {
+	m := &model{bound: space, pages: map[int64]bool{}}
+	m.stats.Limit = limit
+	if limit > 0 {
+		m.bound = limit
+	}
+	return m
+}
+
+func (m *model) clone() *model {
+	c := *m
+	c.live, c.pages = slices.Clone(m.live), maps.Clone(m.pages)
+	return &c
+}
+
+// best walks the gaps between live buffers from the bottom and keeps the smallest that fits; strictly smaller, so
+// that the lowest of equals wins. It returns the end of the last buffer when none fits.
+func (m *model) best(n int64) int64 {
+	at, size, end := int64(-1), int64(0), int64(0)
+	for _, b := range m.live {
+		if gap := b.addr - end; gap >= n && (at < 0 || gap < size) {
+			at, size = end, gap
+		}
+		end = b.end()
+	}
+	if at < 0 {
+		return end
+	}
+	return at
+}
+
+// alloc returns the address, or false when it is above the bound.
+func (m *model) alloc(size int64, k memory.Kind) (int64, bool) {
+	n := occupied(size)
+	addr := m.best(n)
+	if addr+n > m.bound {
+		return 0, false
+	}
+	m.nextID++
+	m.live = append(m.live, modelled{m.nextID, addr, size, k})
+	slices.SortFunc(m.live, func(a, b modelled) int { return cmp.Compare(a.addr, b.addr) })
+	m.stats.Allocs++
+	m.stats.AllocBytes += size
+	for p := addr / granule; p*granule < addr+n; p++ {
+		m.pages[p] = true
+	}
+	if now := m.now(); now.Live > m.stats.Peak {
+		m.stats.Peak, m.stats.PeakByKind = now.Live, now.LiveByKind
+	}
+	m.stats.ArenaPeak = max(m.stats.ArenaPeak, m.now().Arena)
+	return addr, true
+}
+
+func (m *model) find(id uint64) int {
+	return slices.IndexFunc(m.live, func(b modelled) bool { return b.id == id })
+}
+
+func (m *model) free(id uint64) {
+	i := m.find(id)
+	m.stats.Frees++
+	m.stats.FreeBytes += m.live[i].size
+	m.live = slices.Delete(m.live, i, i+1)
+}
+
+func (m *model) resetPeak() {
+	now := m.now()
+	m.stats.Peak, m.stats.PeakByKind, m.stats.ArenaPeak = now.Live, now.LiveByKind, now.Arena
+}
+
+// trim keeps the granules on which a live buffer or the end of the arena lies.
+func (m *model) trim() (bytes int64) {
+	for p := range m.pages {
+		used := slices.ContainsFunc(m.live, func(b modelled) bool {
+			return b.addr < (p+1)*granule && b.end() > p*granule
+		})
+		if !used {
+			delete(m.pages, p)
+			bytes += granule
+		}
+	}
+	return bytes
+}
+
+// now returns the figures, all but Hash.
+func (m *model) now() memory.Stats {
+	s := m.stats
+	s.Buffers = len(m.live)
+	s.Reserved = int64(len(m.pages)) * granule
+	for _, b := range m.live {
+		s.Live += b.size
+		s.LiveByKind[b.kind] += b.size
+		s.Arena = max(s.Arena, b.end())
+	}
+	return s
+}

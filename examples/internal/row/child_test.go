@@ -1,0 +1,102 @@
+package row
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestChild(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&b, 1)
+	p.Start("row", 0)
+	var got wide
+	require.NoError(t, RunChild(t.Context(), "row", &got, p))
+	require.Equal(t, wide{Row: rows()[0], Extra: Num(7)}, got)
+	require.Equal(t, "printed by the way\n", b.String(), "what the child prints goes to standard error, its messages nowhere")
+	require.Equal(t, 3, p.steps)
+}
+
+func TestChildFails(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&b, 1)
+	run := func(config string) error { return RunChild(t.Context(), config, &Row{}, p) }
+
+	err := run("error")
+	require.EqualError(t, err, "row: child \"error\": exit status 1: no data\nin the folder")
+	require.Equal(t, "what went before\n", b.String())
+
+	err = run("panic")
+	require.ErrorContains(t, err, `row: child "panic": exit status 2; its last lines:`)
+	require.ErrorContains(t, err, "panic: boom")
+	require.Contains(t, b.String(), "panic: boom")
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+
+	require.ErrorContains(t, run("killed"), "signal: killed (the system kills processes when memory runs out)")
+	require.ErrorContains(t, run("text"), `wrote "\"no row\"\n": want a row in JSON`)
+	require.ErrorContains(t, run("nonsense"), `config "nonsense"`)
+}
+
+// The child dies with the context, and RunChild says so.
+func TestChildIsKilled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	asleep := make(writes, 1)
+	errs := make(chan error)
+	go func() { errs <- RunChild(ctx, "sleep", &Row{}, NewProgress(asleep, 1)) }()
+	<-asleep
+	cancel()
+	select {
+	case err := <-errs:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "the child goes on")
+	}
+}
+
+// A child whose parent is gone, which closes its standard input, ends by itself.
+func TestChildOfNobody(t *testing.T) {
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), exe)
+	cmd.Env = append(os.Environ(), childKey+"=sleep")
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	require.NoError(t, stdin.Close())
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Wait(), &exit)
+	require.Equal(t, 3, exit.ExitCode())
+}
+
+// writes tells of the first write.
+type writes chan struct{}
+
+func (w writes) Write(b []byte) (int, error) {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
+// Law M5: the resident set follows arena bytes within 10% or 8 MiB, whatever the process did before and does beside.
+func TestResidentFollowsArena(t *testing.T) {
+	if raceEnabled {
+		t.Skip("under the race detector the arena lies on Go's heap, with shadow memory beside it")
+	}
+	for _, config := range []string{"train 1", "train 20000000", "train 100000000"} {
+		var r Row
+		require.NoError(t, RunChild(t.Context(), config, &r, nil))
+		if r.RSS == nil {
+			t.Skip("this system does not tell the resident set")
+		}
+		t.Logf("arena %s, resident %s", Bytes(*r.Arena), Bytes(*r.RSS))
+		require.InDelta(t, *r.Arena, *r.RSS, max(float64(*r.Arena)/10, 8<<20))
+	}
+}

@@ -134,7 +134,7 @@ func TestForkIgnoresLimit(t *testing.T) {
 		require.False(t, ok)
 		_, err := d.Alloc(1<<40, memory.Other, memory.Site{})
 		require.NoError(t, err)
-		require.EqualValues(t, 1<<40, d.Stats().ArenaPeak)
+		require.Equal(t, int64(1<<40), d.Stats().ArenaPeak)
 		require.EqualValues(t, 1, d.Stats().Refused)
 		_, ok = d.TryAlloc(1, memory.Staging, memory.Site{})
 		require.False(t, ok)

@@ -43,10 +43,10 @@ func (d *Device) leak() error {
 			fmt.Fprintf(&sb, "\n  and %d more", len(hs)-i)
 			break
 		}
-		fmt.Fprintf(&sb, "\n  %d bytes of %s made by %s, %d references", h.Bytes, h.Kind, h.Site, h.Refs)
+		fmt.Fprintf(&sb, "\n  %d bytes of %s made by %s (references: %d)", h.Bytes, h.Kind, h.Site, h.Refs)
 	}
-	return fmt.Errorf("memory: %s: closed with %d buffers alive, %s (%d bytes); the mapping stays until they are released and Close is called again:%s",
-		d.name, len(hs), human(d.stats.Live), d.stats.Live, sb.String())
+	return fmt.Errorf("memory: %s: buffers still alive at Close: %d, %s; the mapping stays until they are released and Close is called again:%s",
+		d.name, len(hs), exact(d.stats.Live), sb.String())
 }
 
 // Holding is the sum of the live buffers that share a name.

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && !386 && !arm
 
 package memory_test
 
@@ -49,10 +49,10 @@ func TestTrimShrinksResidentSet(t *testing.T) {
 	mid.Release()
 	top.Release()
 	require.EqualValues(t, size+2*4096, d.Stats().Arena)
-	require.EqualValues(t, 2*(size-granule), d.Trim())
+	require.EqualValues(t, 2*size-granule, d.Trim())
 	require.Zero(t, d.Trim(), "once")
 	require.EqualValues(t, size+2*4096, d.Stats().Arena)
-	require.EqualValues(t, 3*granule, d.Stats().Reserved)
+	require.EqualValues(t, 2*granule, d.Stats().Reserved)
 	require.InDelta(t, 0, rss(t)-at0, slack)
 	require.Zero(t, stale[size/2], "a stale slice reads zeros")
 	require.Equal(t, byte('x'), low.Bytes()[0])
@@ -60,7 +60,7 @@ func TestTrimShrinksResidentSet(t *testing.T) {
 
 	again := alloc(t, d, size/2)
 	require.EqualValues(t, 4096, again.Addr())
-	require.EqualValues(t, size/2+3*granule, d.Stats().Reserved)
+	require.EqualValues(t, size/2+2*granule, d.Stats().Reserved)
 	copy(again.Bytes(), "written again")
 }
 

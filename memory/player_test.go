@@ -221,5 +221,6 @@ func newDevice(t testing.TB, c memory.Config) *memory.Device {
 	t.Helper()
 	d, err := memory.NewDevice(c)
 	require.NoError(t, err)
+	t.Cleanup(func() { d.Close() }) // what a test leaks on purpose stays mapped
 	return d
 }

@@ -1,0 +1,325 @@
+package autograd
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// work is the room that one Apply needs; the session keeps them, so that an op allocates next to nothing in Go.
+type work struct {
+	s      *Scope
+	ss     *Session
+	site   memory.Site
+	rule   *Rule
+	node   *node
+	sh     Shapes
+	specs  []tensor.Spec
+	vals   []*Value
+	args   []tensor.Tensor // inputs as their values have them
+	temps  []tensor.Tensor // contiguous copies, released after Forward
+	outs   []tensor.Tensor // outputs not yet handed to a value
+	result []*Value
+	f      Fwd
+}
+
+// Apply runs op on in and gives its one visible output, owned by s. It panics with an *Error if something is wrong.
+func Apply(s *Scope, op Op, in ...*Value) *Value {
+	ss := s.live(op.Rule().Name)
+	w := ss.takeWork(s, op)
+	defer w.end()
+	w.apply(op, in)
+	if len(w.result) != 1 {
+		raise(w.site.Op, s.path, w.specs, fmt.Errorf("the op has %d outputs: use ApplyN", len(w.result)))
+	}
+	return w.result[0]
+}
+
+// ApplyN is Apply for any number of outputs, hidden ones not counted.
+func ApplyN(s *Scope, op Op, in ...*Value) []*Value {
+	ss := s.live(op.Rule().Name)
+	w := ss.takeWork(s, op)
+	defer w.end()
+	w.apply(op, in)
+	return append([]*Value(nil), w.result...)
+}
+
+func (ss *Session) takeWork(s *Scope, op Op) *work {
+	rule := op.Rule()
+	ss.enter(rule.Name, s.path)
+	var w *work
+	if n := len(ss.works); n > 0 {
+		w, ss.works = ss.works[n-1], ss.works[:n-1]
+	} else {
+		w = &work{ss: ss}
+	}
+	w.s, w.rule, w.site = s, rule, memory.Site{Op: rule.Name, Scope: s.path}
+	return w
+}
+
+// end releases what has not been handed over, in a panic too, and gives the room back.
+func (w *work) end() {
+	w.f.close()
+	release(w.temps)
+	release(w.outs)
+	if w.node != nil {
+		w.node.unref()
+	}
+	clear(w.vals)
+	clear(w.args)
+	clear(w.result)
+	w.vals, w.args, w.specs = w.vals[:0], w.args[:0], w.specs[:0]
+	w.temps, w.outs, w.result = w.temps[:0], w.outs[:0], w.result[:0]
+	w.f.In, w.f.Out = w.f.In[:0], nil
+	w.node, w.s = nil, nil
+	w.ss.works = append(w.ss.works, w)
+	w.ss.leave()
+}
+
+func release(ts []tensor.Tensor) {
+	for i := range ts {
+		if !ts[i].Empty() {
+			ts[i].Release()
+			ts[i] = tensor.Tensor{}
+		}
+	}
+}
+
+// fail raises err with the inputs' specs, and the names of those that are parameters.
+func (w *work) fail(err error) {
+	var e *Error
+	if errors.As(err, &e) {
+		panic(e)
+	}
+	e = &Error{Op: w.site.Op, Scope: w.site.Scope, In: append([]tensor.Spec(nil), w.specs...), Err: err}
+	for i, v := range w.vals {
+		if v.par != nil {
+			if e.Names == nil {
+				e.Names = make([]string, len(w.vals))
+			}
+			e.Names[i] = v.par.name
+		}
+	}
+	panic(e)
+}
+
+func (w *work) failIf(err error) {
+	if err != nil {
+		w.fail(err)
+	}
+}
+
+func (w *work) apply(op Op, in []*Value) {
+	need := w.inputs(in)
+	w.sh.reset()
+	w.failIf(op.Infer(w.specs, &w.sh))
+	viewer, _ := op.(Viewer)
+	if w.rule.InPlace {
+		w.failIf(w.mayWrite(need))
+	}
+	if w.rule.Random {
+		w.f.Rand = w.s.m.Rand.Take(w.sh.Draws)
+	}
+	if need {
+		w.record(op, viewer)
+	}
+	if viewer != nil {
+		w.views(viewer)
+	} else {
+		w.compute(op, need)
+	}
+	if need {
+		w.failIf(w.saveRefs(false))
+	}
+	w.hand(viewer, need)
+}
+
+// inputs checks the inputs and tells whether the op is recorded.
+func (w *work) inputs(in []*Value) (need bool) {
+	for i, v := range in {
+		if v == nil {
+			raise(w.site.Op, w.site.Scope, w.specs, fmt.Errorf("input %d is nil", i))
+		}
+		v.use(w.rule.Name, w.s.path)
+		if v.ss != w.ss {
+			raise(w.site.Op, w.site.Scope, w.specs, fmt.Errorf("input %d belongs to another session", i))
+		}
+		t := &v.t
+		if v.par != nil {
+			t = &v.par.t
+		}
+		w.vals = append(w.vals, v)
+		w.specs = append(w.specs, t.Spec())
+		w.args = append(w.args, *t)
+		need = need || v.RequiresGrad()
+	}
+	return need && !w.s.m.NoGrad
+}
+
+// mayWrite refuses in-place operations that would go wrong now; those that spoil a saved value fail at backward.
+func (w *work) mayWrite(need bool) error {
+	v, t := w.vals[0], &w.args[0]
+	leaf := func(v *Value) bool { return v.par != nil || v.node != nil && v.node.leaf }
+	if need {
+		switch {
+		case leaf(v) && v.RequiresGrad():
+			return fmt.Errorf("a leaf that requires grad is being used in an in-place operation: work on the result of an op, or update it under NoGrad")
+		case v.node != nil && v.node.view != nil && v.node.in[0].grad && (v.node.in[0].par != nil || v.node.in[0].node.leaf):
+			return fmt.Errorf("a view of a leaf that requires grad is being used in an in-place operation")
+		case v.untrack:
+			return fmt.Errorf("a view was created in NoGrad mode and is being modified inplace with gradients recorded: make the view with gradients recorded, or write under NoGrad")
+		case v.many:
+			return fmt.Errorf("output %d of %s is one of multiple views that it returned: such views must not be modified inplace; use the op that makes a new value", v.out, v.site)
+		}
+	}
+	for i, st := range t.Strides() {
+		if st == 0 && t.Shape()[i] > 1 {
+			return fmt.Errorf("more than one element of the written-to tensor refers to a single memory location (dim %d is expanded): make it contiguous first", i)
+		}
+	}
+	got, want := w.sh.Out[0], w.specs[0]
+	switch {
+	case got.DType != want.DType:
+		return fmt.Errorf("result type %s can't be cast to the desired output type %s", got.DType, want.DType)
+	case !got.SameShape(want):
+		return fmt.Errorf("output with shape %v doesn't match the broadcast shape %v", want.Shape, got.Shape)
+	}
+	return nil
+}
+
+// record opens the node and saves what backward reads of the inputs (R2, R3).
+func (w *work) record(op Op, viewer Viewer) {
+	n := w.ss.newNode()
+	w.node = n
+	n.op, n.rule, n.view, n.site, n.rand = op, w.rule, viewer, w.site, w.f.Rand
+	n.work = Work{Scratch: w.sh.BwdScratch, Shared: w.sh.BwdShared, Chunks: w.sh.BwdChunks}
+	n.outs = append(n.outs, w.sh.Out...)
+	for range n.outs {
+		n.grads = append(n.grads, tensor.Tensor{})
+	}
+	for i, v := range w.vals {
+		n.in = append(n.in, edge{node: v.node, out: v.out, par: v.par, grad: v.RequiresGrad(), spec: w.specs[i]})
+		if v.node != nil {
+			v.node.refs++
+		}
+	}
+	w.failIf(w.saveRefs(true))
+}
+
+// saveRefs saves the inputs, or the outputs, that the wanted gradients read, each once.
+func (w *work) saveRefs(inputs bool) error {
+	n := w.node
+	for i, v := range w.vals {
+		if i >= len(w.rule.Reads) || !v.RequiresGrad() {
+			continue
+		}
+		for _, r := range w.rule.Reads[i] {
+			if (r >= 0) != inputs || n.has(r) {
+				continue
+			}
+			n.saved = append(n.saved, slot{ref: r})
+			sl := &n.saved[len(n.saved)-1]
+			var err error
+			if r >= 0 {
+				err = w.s.save(sl, &w.args[r], w.vals[r].par, w.site)
+			} else {
+				err = w.s.save(sl, &w.outs[^r], nil, w.site)
+			}
+			if err != nil {
+				n.saved = n.saved[:len(n.saved)-1]
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (n *node) has(r Ref) bool {
+	for i := range n.saved {
+		if n.saved[i].ref == r {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *work) views(op Viewer) {
+	for i := range w.sh.Out {
+		t := op.View(&w.args[0], i)
+		w.outs = append(w.outs, *t.Retain())
+	}
+}
+
+// compute allocates outputs, copies and scratch, in this order, and runs the kernel (R1).
+func (w *work) compute(op Op, need bool) {
+	visible := len(w.sh.Out) - w.sh.Hidden
+	for i, sp := range w.sh.Out {
+		var t tensor.Tensor
+		switch {
+		case w.rule.InPlace && i == 0:
+			t = *w.args[0].Retain()
+		case i < visible || need:
+			var err error
+			t, err = tensor.Make(w.ss.dev, memory.Temporary, w.site, sp)
+			w.failIf(err)
+		}
+		w.outs = append(w.outs, t)
+	}
+	for i := range w.args {
+		t, err := w.ss.operand(w.rule, &w.args[i], w.sh.Out, &w.temps, w.site)
+		w.failIf(err)
+		w.f.In = append(w.f.In, t)
+	}
+	w.f.specs = w.specs
+	w.failIf(w.f.open(w.ss, w.site, Work{w.sh.Scratch, w.sh.Shared, w.sh.Chunks}))
+	if w.rule.InPlace {
+		w.outs[0].Bump()
+	}
+	if !w.ss.Dry() {
+		w.f.Out = w.outs
+		op.Forward(&w.f)
+	}
+	w.f.close()
+	release(w.temps)
+	w.temps = w.temps[:0]
+}
+
+// operand gives t as the kernels of rule want it: expanded, strided, or contiguous, by a copy listed in temps.
+func (ss *Session) operand(rule *Rule, t *tensor.Tensor, outs []tensor.Spec, temps *[]tensor.Tensor, site memory.Site) (tensor.Tensor, error) {
+	if rule.Broadcast {
+		return t.BroadcastTo(outs[0].Shape), nil
+	}
+	if rule.Strided || t.IsContiguous() {
+		return *t, nil
+	}
+	c, err := tensor.Make(ss.dev, memory.Temporary, site, t.Spec())
+	if err != nil {
+		return c, err
+	}
+	*temps = append(*temps, c)
+	ss.copyTo(&c, t)
+	return c, nil
+}
+
+// hand makes the values of the visible outputs and lets the hidden ones go.
+func (w *work) hand(viewer Viewer, need bool) {
+	for i := range w.args {
+		w.ss.plan.touch(w.args[i].Buffer())
+	}
+	visible := len(w.outs) - w.sh.Hidden
+	for i := range w.outs[:visible] {
+		v := w.s.value(w.outs[i], w.rule.Name)
+		w.outs[i] = tensor.Tensor{}
+		if need {
+			v.node, v.nodeGen, v.out, v.grad = w.node, w.node.gen, i, true
+			w.node.refs++
+		}
+		if viewer != nil {
+			v.many = w.rule.MultiView
+			v.untrack = !need && w.s.m.NoGrad && w.vals[0].RequiresGrad()
+		}
+		w.result = append(w.result, v)
+	}
+}

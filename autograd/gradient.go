@@ -1,0 +1,253 @@
+package autograd
+
+import (
+	"fmt"
+
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// into gives where the gradient of an edge goes, and whether to add to what is there (R5).
+func (p *pass) into(e *edge, site memory.Site) (dst tensor.Tensor, add bool) {
+	switch {
+	case e.par != nil && p.capture:
+		return p.sum(&p.target(nil, 0, e.par).t, memory.Temporary, e.spec, site)
+	case e.par != nil:
+		return p.intoParam(e.par, site)
+	case e.node.view != nil && !e.node.apart:
+		base := p.whole(&e.node.in[0], site)
+		return e.node.view.View(&base, e.out), true
+	}
+	return p.sum(&e.node.grads[e.out], memory.Temporary, e.spec, site)
+}
+
+func (p *pass) intoParam(par *Param, site memory.Site) (tensor.Tensor, bool) {
+	if !par.grad.Empty() {
+		par.TouchGrad()
+		return par.grad, true
+	}
+	t := p.alloc(memory.Grad, par.Spec(), site)
+	par.setGrad(t)
+	return t, false
+}
+
+// sum makes *t a running sum that may be written in place: nobody else holds it.
+func (p *pass) sum(t *tensor.Tensor, k memory.Kind, spec tensor.Spec, site memory.Site) (tensor.Tensor, bool) {
+	if t.Empty() {
+		*t = p.alloc(k, spec, site)
+		return *t, false
+	}
+	if t.Buffer().Refs() == 1 && t.IsContiguous() {
+		return *t, true
+	}
+	own := p.alloc(k, spec, site)
+	p.ss.copyTo(&own, t)
+	t.Release()
+	*t = own
+	return own, true
+}
+
+// whole is into for a base of which a view will be written: what is new is zeroed first.
+func (p *pass) whole(e *edge, site memory.Site) tensor.Tensor {
+	dst, add := p.into(e, site)
+	if !add {
+		p.ss.fill(&dst, 0)
+	}
+	return dst
+}
+
+func (p *pass) alloc(k memory.Kind, spec tensor.Spec, site memory.Site) tensor.Tensor {
+	t, err := tensor.Make(p.ss.dev, k, site, spec)
+	if err != nil {
+		raise(site.Op, site.Scope, []tensor.Spec{spec}, err)
+	}
+	return t
+}
+
+// give hands a gradient on as it is: it is shared if nothing is there yet, added otherwise.
+func (p *pass) give(e *edge, g *tensor.Tensor, site memory.Site) {
+	if e.par == nil && (e.node.view == nil || e.node.apart) && e.node.grads[e.out].Empty() {
+		e.node.grads[e.out] = *g.Retain()
+		return
+	}
+	dst, add := p.into(e, site)
+	p.ss.put(&dst, g, add)
+}
+
+// call is the room of one backward kernel. Deferred code releases what it holds; the session keeps it for the next.
+type call struct {
+	p      *pass
+	b      Bwd
+	temps  []tensor.Tensor
+	loaded []tensor.Tensor
+	finish []finish
+}
+
+// finish is a gradient that the kernel wrote beside its destination: of a broadcast input, to be summed, or for a
+// strided destination.
+type finish struct {
+	from, to tensor.Tensor
+	add      bool
+}
+
+// backward runs the kernel of n.
+func (p *pass) backward(n *node) {
+	c := p.takeCall(n)
+	defer c.end()
+	site := n.gradSite()
+	kernel := c.passOn(site)
+	if !kernel {
+		return
+	}
+	c.read()
+	c.destinations(site)
+	if err := c.b.Run.open(p.ss, site, n.work); err != nil {
+		raise(site.Op, site.Scope, nil, err)
+	}
+	if !p.ss.Dry() {
+		n.op.Backward(&c.b)
+	}
+	c.b.Run.close()
+	for i := range c.finish {
+		f := &c.finish[i]
+		p.sumInto(&f.to, &f.from, f.add, site)
+	}
+}
+
+func (p *pass) takeCall(n *node) *call {
+	var c *call
+	if k := len(p.ss.calls); k > 0 {
+		c, p.ss.calls = p.ss.calls[k-1], p.ss.calls[:k-1]
+	} else {
+		c = &call{}
+	}
+	c.p, c.b.node, c.b.grads, c.b.Rand = p, n, n.grads, n.rand
+	c.b.in, c.b.dst = room(c.b.in, len(n.in)), room(c.b.dst, len(n.in))
+	c.b.out, c.b.add = room(c.b.out, len(n.outs)), room(c.b.add, len(n.in))
+	return c
+}
+
+// room is s with n zero elements.
+func room[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+4)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+// end releases what the call holds, in a panic too, and gives the room back.
+func (c *call) end() {
+	c.b.Run.close()
+	release(c.temps)
+	release(c.loaded)
+	clear(c.finish)
+	clear(c.b.in)
+	clear(c.b.out)
+	clear(c.b.dst)
+	c.temps, c.loaded, c.finish = c.temps[:0], c.loaded[:0], c.finish[:0]
+	ss := c.p.ss
+	c.p, c.b.node, c.b.grads, c.b.Run = nil, nil, nil, Run{}
+	ss.calls = append(ss.calls, c)
+}
+
+// passOn hands on the gradients that need no kernel and tells whether others do.
+func (c *call) passOn(site memory.Site) (kernel bool) {
+	n := c.b.node
+	for i := range n.in {
+		e := &n.in[i]
+		switch {
+		case !c.p.wants(e):
+		case !n.passes(i):
+			kernel = true
+		case n.grads[0].Empty():
+		case e.spec.SameShape(n.outs[0]):
+			c.p.give(e, &n.grads[0], site)
+		default:
+			dst, add := c.p.into(e, site)
+			c.p.sumInto(&dst, &n.grads[0], add, site)
+		}
+	}
+	return kernel
+}
+
+func (n *node) passes(i int) bool { return i < len(n.rule.Pass) && n.rule.Pass[i] }
+
+// read loads what the wanted gradients read, as Forward saw it.
+func (c *call) read() {
+	n := c.b.node
+	for k := range n.saved {
+		sl := &n.saved[k]
+		if !c.wanted(sl.ref) {
+			continue
+		}
+		t, err := sl.load(n)
+		if err != nil {
+			raise(n.site.Op, n.site.Scope, n.specs(), err)
+		}
+		c.p.ss.plan.touch(t.Buffer())
+		c.loaded = append(c.loaded, t)
+		if sl.ref < 0 {
+			c.b.out[^sl.ref] = t
+			continue
+		}
+		c.b.in[sl.ref], err = c.p.ss.operand(n.rule, &t, n.outs, &c.temps, n.gradSite())
+		if err != nil {
+			raise(n.site.Op, n.site.Scope, n.specs(), err)
+		}
+	}
+}
+
+// wanted tells whether a gradient that the kernel computes reads ref.
+func (c *call) wanted(ref Ref) bool {
+	n := c.b.node
+	for i := range n.in {
+		if i >= len(n.rule.Reads) || n.passes(i) || !c.p.wants(&n.in[i]) {
+			continue
+		}
+		for _, r := range n.rule.Reads[i] {
+			if r == ref {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// destinations allocates where the kernel writes.
+func (c *call) destinations(site memory.Site) {
+	n, p := c.b.node, c.p
+	for i := range n.in {
+		e := &n.in[i]
+		if n.passes(i) || !p.wants(e) {
+			continue
+		}
+		dst, add := p.into(e, site)
+		want := n.inSpec(i)
+		if e.spec.SameShape(want) && (n.rule.Strided || dst.IsContiguous()) {
+			c.b.dst[i], c.b.add[i] = dst, add
+			continue
+		}
+		t := p.alloc(memory.Temporary, want, site)
+		c.temps = append(c.temps, t)
+		c.finish = append(c.finish, finish{from: t, to: dst, add: add})
+		c.b.dst[i] = t
+	}
+}
+
+func (b *Bwd) must(t *tensor.Tensor, what string, i int) *tensor.Tensor {
+	if t.Empty() {
+		panic(fmt.Sprintf("autograd: the backward kernel of %s reads %s %d, which its Rule.Reads does not name for the gradients wanted", b.node.rule.Name, what, i))
+	}
+	return t
+}
+
+// specs of the inputs, for errors.
+func (n *node) specs() []tensor.Spec {
+	var s []tensor.Spec
+	for i := range n.in {
+		s = append(s, n.in[i].spec)
+	}
+	return s
+}

@@ -1,0 +1,171 @@
+package autograd
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// Param is a tensor that training changes, and its gradient. The session owns it until Release or the session's Close.
+type Param struct {
+	name   string
+	ss     *Session
+	t      tensor.Tensor
+	grad   tensor.Tensor // empty: none
+	stale  bool          // a failed step had added to grad
+	frozen bool
+	value  Value // what ops take
+	ready  []func(*Scope, *Param) error
+	gone   bool
+
+	madeIn    uint64 // step that made grad
+	touchedIn uint64 // step that listed p as touched
+	plannedIn uint64 // dry run that journaled grad
+	pending   int    // edges of the running pass not yet processed
+}
+
+// NewParam allocates a parameter of the given spec, counted as Param, and fills it with init, which draws from the
+// session's stream for initial values; nil leaves zeros. name appears in errors until a walk of the module gives the
+// full path.
+func (ss *Session) NewParam(name string, spec tensor.Spec, init func(*tensor.Tensor, *tensor.Stream) error) (*Param, error) {
+	wrap := func(err error) error { return fmt.Errorf("autograd: parameter %s: %w", name, err) }
+	if ss.running.Load() || ss.closed {
+		return nil, wrap(errors.New("made within a step or on a closed session: build models before the first Step"))
+	}
+	if err := spec.Validate(); err != nil {
+		return nil, wrap(err)
+	}
+	if !spec.DType.IsFloat() {
+		return nil, wrap(fmt.Errorf("only floating point values can require gradients, got %s", spec))
+	}
+	t, err := tensor.Zeros(ss.dev, memory.Param, memory.Site{Op: "param", Scope: name}, spec)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	if init != nil {
+		stream := ss.init
+		if err := init(t, &ss.init); err != nil {
+			t.Release()
+			ss.init = stream
+			return nil, wrap(err)
+		}
+	}
+	p := &Param{name: name, ss: ss, t: *t}
+	p.value = Value{t: p.t, ss: ss, par: p, site: memory.Site{Op: "param", Scope: name}}
+	ss.params = append(ss.params, p)
+	return p, nil
+}
+
+// Name is the parameter's path in its module.
+func (p *Param) Name() string { return p.name }
+
+// SetName gives the path; package nn does it when it walks a module.
+func (p *Param) SetName(name string) {
+	p.name = name
+	p.value.site.Scope = name
+}
+
+// Session is the session that made p.
+func (p *Param) Session() *Session { return p.ss }
+
+// Spec gives dtype and shape.
+func (p *Param) Spec() tensor.Spec { return p.t.Spec() }
+
+// Value is what ops take. It belongs to no scope.
+func (p *Param) Value() *Value {
+	p.value.grad = !p.frozen
+	return &p.value
+}
+
+// Tensor is the parameter's own tensor. Whoever writes to it raises its version (functions of package tensor do).
+func (p *Param) Tensor() *tensor.Tensor { return &p.t }
+
+// Grad is the accumulated gradient, of the parameter's spec; nil means none, which is not the same as zeros: optimizers
+// skip the parameter.
+func (p *Param) Grad() *tensor.Tensor { return present(&p.grad) }
+
+// Stale tells that a failed step had added to the gradient: it is half a sum, and Backward and optimizers refuse it
+// until ZeroGrad.
+func (p *Param) Stale() bool { return p.stale }
+
+// Frozen parameters require no gradient.
+func (p *Param) Frozen() bool { return p.frozen }
+
+// SetFrozen freezes or thaws p from the next operation on.
+func (p *Param) SetFrozen(frozen bool) { p.frozen = frozen }
+
+// OnGradReady runs f in backward when p has received its last gradient of that pass, in the pass's scope without
+// recording. An error of f fails the step.
+func (p *Param) OnGradReady(f func(*Scope, *Param) error) { p.ready = append(p.ready, f) }
+
+// ZeroGrad gives the gradient's buffer back.
+func (p *Param) ZeroGrad() {
+	p.journalGrad()
+	p.stale = false
+	if p.grad.Empty() {
+		return
+	}
+	p.grad.Release()
+	p.grad = tensor.Tensor{}
+}
+
+// Release gives back the parameter and its gradient; using p afterwards is an error. The session's Close does it too.
+func (p *Param) Release() {
+	if p.gone {
+		return
+	}
+	if p.ss.running.Load() {
+		raisef("release", p.name, "a parameter is released within a step: return from it first")
+	}
+	p.ZeroGrad()
+	p.gone = true
+	p.t.Release()
+}
+
+func (p *Param) use(op, scope string) {
+	if p.gone {
+		raisef(op, scope, "parameter %s was released", p.name)
+	}
+}
+
+// setGrad takes over a gradient made in this step.
+func (p *Param) setGrad(t tensor.Tensor) {
+	p.TouchGrad()
+	p.grad, p.madeIn = t, p.ss.stepID
+}
+
+// TouchGrad says that the running step is about to change the gradient in place: if the step fails, the gradient is
+// stale. Backward does it; whoever scales or clips gradients calls it first. Outside a step it does nothing.
+func (p *Param) TouchGrad() {
+	p.journalGrad()
+	if p.ss.running.Load() && p.touchedIn != p.ss.stepID {
+		p.touchedIn = p.ss.stepID
+		p.ss.touched = append(p.ss.touched, p)
+	}
+}
+
+// journalGrad remembers the gradient that a dry run is about to change.
+func (p *Param) journalGrad() {
+	if p.ss.plan == nil || p.plannedIn == p.ss.planID {
+		return
+	}
+	p.plannedIn = p.ss.planID
+	grad, stale, madeIn := p.grad, p.stale, p.madeIn
+	p.ss.OnPlanEnd(func() { p.grad, p.stale, p.madeIn = grad, stale, madeIn })
+}
+
+// rollbackGrads: gradients that the failed step made go, those it had added to are stale (R8).
+func (ss *Session) rollbackGrads() {
+	for _, p := range ss.touched {
+		switch {
+		case p.grad.Empty():
+		case p.madeIn == ss.stepID:
+			p.grad.Release()
+			p.grad = tensor.Tensor{}
+		default:
+			p.stale = true
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package autograd
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// Where a saved tensor is.
+type Where string
+
+const (
+	InMemory Where = "memory" // on the device
+	InSaver  Where = "saver"  // in a Saver's hands
+	InParam  Where = "param"  // a parameter: nothing is kept
+)
+
+// SavedTensor is one entry that backward will read.
+type SavedTensor struct {
+	// Bytes of the storage that the entry keeps, wherever it is; 0 if an entry before it keeps the same storage, or if
+	// the entry is a parameter.
+	Bytes int64
+	Spec  tensor.Spec
+	Op    string // who saved it
+	Scope string
+	Why   string // "input 0, for the gradient of input 1"
+	Where Where
+}
+
+// Saved lists what the graph of v keeps for backward, in the order in which it was made.
+func Saved(v *Value) []SavedTensor {
+	v.use("saved", v.site.Scope)
+	if v.node == nil {
+		return nil
+	}
+	var list []SavedTensor
+	seen := map[any]bool{}
+	for _, n := range ancestors(v.node) {
+		for i := range n.saved {
+			list = append(list, n.saved[i].describe(n, seen))
+		}
+	}
+	return list
+}
+
+// ancestors lists n and the nodes it depends on, oldest first.
+func ancestors(n *node) []*node {
+	seen := map[*node]bool{n: true}
+	list := []*node{n}
+	for at := 0; at < len(list); at++ {
+		for i := range list[at].in {
+			if p := list[at].in[i].node; p != nil && !seen[p] {
+				seen[p] = true
+				list = append(list, p)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *node) int { return cmp.Compare(a.id, b.id) })
+	return list
+}
+
+func (sl *slot) describe(n *node, seen map[any]bool) SavedTensor {
+	st := SavedTensor{Spec: n.refSpec(sl.ref), Op: n.site.Op, Scope: n.site.Scope, Why: n.why(sl.ref)}
+	var storage any
+	var bytes int64
+	switch {
+	case sl.par != nil:
+		st.Where = InParam
+		return st
+	case sl.pk != nil:
+		st.Where, storage, bytes = InSaver, sl.pk, sl.pk.spec.Bytes()
+	default:
+		st.Where, storage, bytes = InMemory, sl.t.Buffer(), sl.t.Buffer().Size()
+		if sl.t.Buffer().Kind() == memory.Param {
+			st.Where = InParam
+			return st
+		}
+	}
+	if !seen[storage] {
+		seen[storage] = true
+		st.Bytes = bytes
+	}
+	return st
+}
+
+// why says which gradients read ref.
+func (n *node) why(ref Ref) string {
+	var of []string
+	for i, refs := range n.rule.Reads {
+		if i < len(n.in) && n.in[i].grad && slices.Contains(refs, ref) {
+			of = append(of, fmt.Sprint(i))
+		}
+	}
+	what := fmt.Sprintf("input %d", int(ref))
+	if ref < 0 {
+		what = fmt.Sprintf("output %d", int(^ref))
+	}
+	return fmt.Sprintf("%s, for the gradient of input %s", what, strings.Join(of, ", "))
+}
+
+// FormatSaved gives the list as text, one line an entry, with the total.
+func FormatSaved(list []SavedTensor) string {
+	var b strings.Builder
+	var total int64
+	for _, s := range list {
+		total += s.Bytes
+		scope := s.Scope
+		if scope == "" {
+			scope = "."
+		}
+		fmt.Fprintf(&b, "%12d  %-24s %-14s %-24s %s (%s)\n", s.Bytes, s.Spec, s.Op, scope, s.Why, s.Where)
+	}
+	fmt.Fprintf(&b, "%12d  bytes kept for backward\n", total)
+	return b.String()
+}

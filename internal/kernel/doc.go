@@ -1,0 +1,20 @@
+// Package kernel is every inner loop of the library: slices, lengths and strides in, numbers out. It knows no tensor,
+// no device and no goroutine; package ops cuts the work and calls it.
+//
+// # Laws
+//
+//   - A kernel allocates nothing. What it needs beside its operands is a fixed array on the stack or comes as a slice.
+//   - A kernel works on the piece that it is given and looks at nothing else, so pieces may run in any order and at the
+//     same time. Pieces are cut by shape alone (Range, RowRange, ColRange), never by how many workers there are. Sums
+//     that cross pieces go through one partial sum a piece, added up in one fixed order by a Finish function.
+//   - NaN and Inf go through as IEEE 754 says: no term is skipped because a factor is zero.
+//   - Sums are carried in float64 whatever the element type is.
+//   - Bits are a promise for one build (tag, architecture, CPU family), not between builds.
+//
+// # Conventions
+//
+// The destination comes first. Where a function has a parameter add, it adds to the destination if add is true and
+// fills it otherwise, whatever it held before. A destination may be the very same memory as an operand of the same
+// shape, but may not overlap one at a shift. Row kernels take matrices as flat slices, row after row, and the number of
+// columns. Lengths are the caller's duty: a wrong one ends in an index out of range, not in an error.
+package kernel

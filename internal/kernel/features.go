@@ -1,0 +1,40 @@
+package kernel
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/cpu"
+)
+
+// Family names the implementation that the routines of this package run on. Bits are equal within a family; between
+// families results agree to tolerances.
+const Family = "go"
+
+// CPUFeatures lists what this processor has of the features that matter to kernels, in a fixed order.
+func CPUFeatures() []string {
+	var list []string
+	for _, f := range []struct {
+		name string
+		has  bool
+	}{
+		{"sse4.1", cpu.X86.HasSSE41},
+		{"avx", cpu.X86.HasAVX},
+		{"avx2", cpu.X86.HasAVX2},
+		{"fma", cpu.X86.HasFMA},
+		{"avx512f", cpu.X86.HasAVX512F},
+		{"avx512bf16", cpu.X86.HasAVX512BF16},
+		{"asimd", cpu.ARM64.HasASIMD},
+		{"asimdhp", cpu.ARM64.HasASIMDHP},
+	} {
+		if f.has {
+			list = append(list, f.name)
+		}
+	}
+	return list
+}
+
+// UsedFeatures lists the features that the chosen family uses beyond the architecture's base level: none, in plain Go.
+func UsedFeatures() []string { return nil }
+
+// Arch is the processor's architecture, as Go names it.
+const Arch = runtime.GOARCH

@@ -1,0 +1,45 @@
+package kernel
+
+// How a product is cut. Every number here follows from the shape alone, so that values and byte figures depend on
+// neither the number of workers nor the implementation.
+const (
+	gemmMaxRows  = 128 // of a chunk's tile of C
+	gemmMaxCols  = 128
+	gemmMaxDepth = 192 // of one block of K: 128 x 192 float32 of A and of B are 192 KiB and stay in the L2 cache
+
+	// A product is cut finer than the maximum until it has gemmWantChunks chunks, which keep that many lanes busy, but
+	// not below gemmMinWork multiplications a chunk (about 25 microseconds in plain Go), where packing and handing out
+	// would show.
+	gemmWantChunks = 8
+	gemmMinWork    = 1 << 17
+
+	// What scratch is rounded up to: the tiles of the implementations (2 x 4 here, 6 x 16 with AVX) divide it.
+	gemmRows = 12
+	gemmCols = 16
+)
+
+// gemmTile is the size of the tile of C that one chunk computes.
+func gemmTile(m, n, k int) (rows, cols int) {
+	rows, cols = min(m, gemmMaxRows), min(n, gemmMaxCols)
+	for ceilDiv(m, rows)*ceilDiv(n, cols) < gemmWantChunks && rows*cols*k >= 2*gemmMinWork {
+		// Columns first: what is packed of B is then packed once, whatever the number of chunks.
+		if cols >= rows {
+			cols = ceilDiv(cols, 2)
+		} else {
+			rows = ceilDiv(rows, 2)
+		}
+	}
+	return even(m, rows, 4), even(n, cols, gemmCols)
+}
+
+// gemmDepth is the length of the blocks of K.
+func gemmDepth(k int) int { return even(k, gemmMaxDepth, 8) }
+
+// even cuts n into as few parts as blocks of size at most would, but of nearly equal size: a multiple of unit.
+func even(n, most, unit int) int { return roundUp(ceilDiv(n, ceilDiv(n, most)), unit) }
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+func roundUp(n, unit int) int { return ceilDiv(n, unit) * unit }
+
+func roundUp64(bytes int64) int64 { return (bytes + 63) &^ 63 }

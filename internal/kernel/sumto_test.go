@@ -1,0 +1,62 @@
+package kernel_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/internal/kernel/kerneltest"
+)
+
+func TestSumTo(t *testing.T) {
+	kerneltest.SumTo(t, kernel.SumPart[float32], kernel.SumFinish[float32])
+	kerneltest.SumTo(t, kernel.SumPart[float64], kernel.SumFinish[float64])
+}
+
+func TestSumToSpecials(t *testing.T) {
+	kerneltest.SumToSpecials(t, kernel.SumPart[float32], kernel.SumFinish[float32])
+	kerneltest.SumToSpecials(t, kernel.SumPart[float64], kernel.SumFinish[float64])
+}
+
+// Large sums can be shared among workers whatever they are reduced to, and their partial sums stay small.
+func TestSumToPlan(t *testing.T) {
+	for _, k := range [][2][]int{
+		{{8192, 10}, {10}}, {{81920}, {}}, {{8192, 10}, {8192, 1}}, {{2048, 1536}, {1536}}, {{64, 32, 28, 28}, {32, 1, 1}}, {{8, 50257}, {50257}},
+	} {
+		p := kernel.NewSumTo(k[0], k[1])
+		require.GreaterOrEqual(t, p.Chunks(), 4, k)
+		require.LessOrEqual(t, p.Chunks(), 64, k)
+		require.LessOrEqual(t, p.SharedBytes(), int64(64<<10), k)
+	}
+}
+
+func TestSumToDoesNotAllocate(t *testing.T) {
+	s, to := []int{4, 3, 5}, []int{3, 1}
+	src, dst := make([]float32, 60), make([]float32, 3)
+	kerneltest.NoAllocs(t, func() {
+		p := kernel.NewSumTo(s, to)
+		kernel.SumPart(&p, kernel.Contiguous(dst, to), false, src, nil, 0)
+	})
+}
+
+func BenchmarkSumTo(b *testing.B) {
+	for _, k := range [][2][]int{
+		{{2048, 1536}, {1536}}, {{2048, 384}, {384}}, {{8192, 10}, {10}}, {{65536, 3}, {3}}, {{1 << 20}, {}}, {{8192, 128}, {8192, 1}},
+		{{64, 64, 24, 24}, {64, 1, 1}}, {{8, 256, 384}, {256, 384}}, {{128, 16, 33, 7}, {128, 1, 33, 1}},
+	} {
+		n := kernel.Elems(k[0])
+		src, dst := make([]float32, n), make([]float32, kernel.Elems(k[1]))
+		p := kernel.NewSumTo(k[0], k[1])
+		shared := make([]float64, p.SharedBytes()/8)
+		b.Run(fmt.Sprint(k), func(b *testing.B) {
+			perElement(b, n, 4, func() {
+				for c := range p.Chunks() {
+					kernel.SumPart(&p, kernel.Contiguous(dst, k[1]), true, src, shared, c)
+				}
+				kernel.SumFinish(&p, kernel.Contiguous(dst, k[1]), true, shared)
+			})
+		})
+	}
+}

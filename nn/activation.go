@@ -1,0 +1,25 @@
+package nn
+
+import (
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/ops"
+)
+
+// ReLU is max(x, 0), torch.nn.ReLU. For backward it keeps one bit an element.
+type ReLU struct{}
+
+// Forward takes and gives any shape.
+func (ReLU) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value { return ops.ReLU(s, x) }
+
+// GELU is x Φ(x), Φ the normal distribution function (Hendrycks and Gimpel 2016), torch.nn.GELU.
+type GELU struct {
+	Tanh bool // its approximation by tanh, which GPT-2 was trained with; false: exact, by erf
+}
+
+// Forward takes and gives any shape.
+func (g GELU) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	if g.Tanh {
+		return ops.GELUTanh(s, x)
+	}
+	return ops.GELU(s, x)
+}

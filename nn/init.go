@@ -1,0 +1,122 @@
+package nn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// Init fills a new parameter, drawing from the session's stream of initial values: the same seed and the same order of
+// constructors give the same bits.
+type Init func(t *tensor.Tensor, r *tensor.Stream) error
+
+// Uniform draws from [lo, hi).
+func Uniform(lo, hi float64) Init {
+	return func(t *tensor.Tensor, r *tensor.Stream) error { return tensor.FillUniform(t, r, lo, hi) }
+}
+
+// Normal draws from the normal distribution of that mean and standard deviation.
+func Normal(mean, std float64) Init {
+	return func(t *tensor.Tensor, r *tensor.Stream) error { return tensor.FillNormal(t, r, mean, std) }
+}
+
+// Constant sets every element to v and draws nothing.
+func Constant(v float64) Init {
+	return func(t *tensor.Tensor, _ *tensor.Stream) error { return tensor.Fill(t, v) }
+}
+
+// fanIn is torch's default for a layer with n inputs: Kaiming's uniform distribution (He et al. 2015) with a slope of
+// sqrt(5), which comes to U(-1/sqrt(n), 1/sqrt(n)).
+func fanIn(n int) Init {
+	bound := 1 / math.Sqrt(float64(n))
+	return Uniform(-bound, bound)
+}
+
+// or gives f, or standard if f is nil.
+func (f Init) or(standard Init) Init {
+	if f == nil {
+		return standard
+	}
+	return f
+}
+
+// maker makes the parameters of one layer. The first thing that is wrong stops it, and end gives back what it had made.
+type maker struct {
+	call string // "NewLinear"
+	sess *autograd.Session
+	made []*autograd.Param
+	err  error
+}
+
+func newMaker(call string, sess *autograd.Session) *maker {
+	k := &maker{call: call, sess: sess}
+	if sess == nil {
+		k.err = errors.New("the session is nil: want one from autograd.New")
+	}
+	return k
+}
+
+func (k *maker) failf(format string, args ...any) {
+	if k.err == nil {
+		k.err = fmt.Errorf(format, args...)
+	}
+}
+
+// positive asks for a size of 1 or more.
+func (k *maker) positive(what string, n int) {
+	if n < 1 {
+		k.failf("%s %d: want 1 or more", what, n)
+	}
+}
+
+// config gives the one config of a variadic constructor, or the zero value.
+func config[C any](k *maker, cfg []C) (c C) {
+	switch len(cfg) {
+	case 0:
+	case 1:
+		c = cfg[0]
+	default:
+		k.failf("%d configs: want one at most", len(cfg))
+	}
+	return c
+}
+
+// param makes a parameter; nil if something is wrong.
+func (k *maker) param(name string, init Init, dt tensor.DType, shape ...int) *autograd.Param {
+	if dt != tensor.Float32 && dt != tensor.Float64 {
+		k.failf("dtype %s: want float32 or float64", dt)
+	}
+	if k.err != nil {
+		return nil
+	}
+	p, err := k.sess.NewParam(name, tensor.Of(dt, shape...), init)
+	if err != nil {
+		k.err = err
+		return nil
+	}
+	k.made = append(k.made, p)
+	return p
+}
+
+// end gives the error, if there is one.
+func (k *maker) end() error {
+	if k.err == nil {
+		return nil
+	}
+	for _, p := range slices.Backward(k.made) {
+		p.Release()
+	}
+	return fmt.Errorf("nn: %s: %w", k.call, k.err)
+}
+
+// value is p as an op takes it, nil if the layer has none.
+func value(p *autograd.Param) *autograd.Value {
+	if p == nil {
+		return nil
+	}
+	return p.Value()
+}

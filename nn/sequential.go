@@ -1,0 +1,56 @@
+package nn
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/thimble-ml/thimble/autograd"
+)
+
+// Sequential runs modules one after the other, torch.nn.Sequential. It is a slice: index it, range over it, cut it.
+//
+//	net := nn.Sequential{fc1, nn.ReLU{}, nn.Dropout{P: 0.1}, fc2}
+type Sequential []Module
+
+// Forward gives the last module's result; x itself if there are none. Module i runs in a scope named i. A value between
+// two modules is freed when the second has run, so a module gives away what it returns: its input, or a value that it
+// made.
+func (q Sequential) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	return q.run(s, x, false)
+}
+
+// run is Forward; mine says that x is freed too.
+func (q Sequential) run(s *autograd.Scope, x *autograd.Value, mine bool) *autograd.Value {
+	y := x
+	for i := range q {
+		free := mine || y != x
+		next := s.Do(strconv.Itoa(i), func(s *autograd.Scope) *autograd.Value { return q.module(i, s, y, free) })
+		if free && next != y {
+			s.Free(y)
+		}
+		y = next
+	}
+	return y
+}
+
+// module runs module i on y. A Sequential inside this one is told whether y may be freed, or it would hold it to its end.
+func (q Sequential) module(i int, s *autograd.Scope, y *autograd.Value, free bool) (next *autograd.Value) {
+	switch m := q[i].(type) {
+	case nil:
+		q.fail(s, "module %d of %d is nil", i, len(q))
+	case Sequential:
+		next = m.run(s, y, free)
+	case *Sequential:
+		next = m.run(s, y, free)
+	default:
+		next = m.Forward(s, y)
+	}
+	if next == nil {
+		q.fail(s, "module %d of %d, %T, returned nil: want a value", i, len(q), q[i])
+	}
+	return next
+}
+
+func (q Sequential) fail(s *autograd.Scope, format string, args ...any) {
+	panic(&autograd.Error{Op: "sequential", Scope: s.Path(), Err: fmt.Errorf(format, args...)})
+}

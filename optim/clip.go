@@ -1,0 +1,164 @@
+package optim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// ClipOption changes one call of ClipGradNorm.
+type ClipOption func(*clipper)
+
+// ErrorIfNonfinite has ClipGradNorm return an error, and leave the gradients alone, when their norm is NaN or infinite.
+func ErrorIfNonfinite() ClipOption { return func(c *clipper) { c.strict = true } }
+
+// ClipGradNorm scales the gradients of params in place so that their common norm is at most maxNorm (Pascanu et al.,
+// 2013), and returns the norm they had before:
+//
+//	norm  = sqrt(sum over params of |g|^2)            in float64, in one fixed order
+//	g     = g min(1, maxNorm/(norm + 1e-6))           always, as torch does
+//
+// So an infinite norm turns infinite elements into NaN and all others into 0, and a NaN spreads to all; ErrorIfNonfinite
+// refuses both. Parameters without gradient count as 0; if none has one the norm is 0. Given all parameters of an
+// optimizer, whatever their groups, the norm is the global one.
+//
+// Call it between the last Backward of an update and Step. It takes 8 bytes of scratch for every 16384 elements. It
+// refuses stale gradients and a parameter given twice. If the running step fails afterwards, gradients that were made
+// in an earlier one are stale. In a dry run it returns 0.
+func ClipGradNorm(s *autograd.Scope, params []*autograd.Param, maxNorm float64, opts ...ClipOption) (norm float64, err error) {
+	c := clipper{max: maxNorm}
+	for _, o := range opts {
+		o(&c)
+	}
+	if err := c.gather(s, params); err != nil {
+		return 0, fmt.Errorf("optim: ClipGradNorm: %w", err)
+	}
+	if len(c.due) == 0 {
+		return 0, nil
+	}
+	n := c.work.chunks
+	s.Run(memory.Site{Op: "clipgradnorm", Scope: s.Path()}, autograd.Work{Shared: 8 * int64(n), Chunks: n}, c.run)
+	if c.err != nil {
+		return c.norm, fmt.Errorf("optim: ClipGradNorm: %w", c.err)
+	}
+	for _, p := range c.due {
+		p.Grad().Bump()
+	}
+	return c.norm, nil
+}
+
+// clipper is one call of ClipGradNorm.
+type clipper struct {
+	max    float64
+	strict bool
+	due    []*autograd.Param // that have a gradient
+	work   pieces            // of their gradients
+	norm   float64
+	err    error
+}
+
+// gather checks the arguments and lists the gradients.
+func (c *clipper) gather(s *autograd.Scope, params []*autograd.Param) error {
+	if !(c.max >= 0) {
+		return fmt.Errorf("maxNorm is %v: want 0 or more", c.max)
+	}
+	seen := make(map[*autograd.Param]bool, len(params))
+	for i, p := range params {
+		switch {
+		case p == nil:
+			return fmt.Errorf("parameter %d is nil", i)
+		case seen[p]:
+			return fmt.Errorf("parameter %d, %s, is given twice: it would count twice", i, p.Name())
+		case p.Session() != s.Session():
+			return fmt.Errorf("parameter %d, %s, is of another session than the scope", i, p.Name())
+		case p.Stale():
+			return stale(p)
+		}
+		seen[p] = true
+		g := p.Grad()
+		if g == nil {
+			continue
+		}
+		if dt := g.DType(); dt != tensor.Float32 && dt != tensor.Float64 {
+			return fmt.Errorf("the gradient of parameter %d, %s, is %s: want float32 or float64", i, p.Name(), g.Spec())
+		}
+		c.due = append(c.due, p)
+		c.work.add(g.Elems())
+	}
+	return nil
+}
+
+// run takes the norm and scales by it.
+func (c *clipper) run(r *autograd.Run) {
+	sums := kernel.View[float64](r.Shared()) // of squares, one a chunk
+	r.Par(c.work.chunks, func(_, chunk int) {
+		i, lo, hi := c.work.at(chunk)
+		sums[chunk] = sumSquares(c.due[i].Grad(), lo, hi)
+	})
+	c.norm = c.total(sums)
+	if c.strict && !finite(c.norm) {
+		c.err = c.nonfinite()
+		return
+	}
+	for _, p := range c.due {
+		p.TouchGrad()
+	}
+	k := c.max / (c.norm + 1e-6)
+	if k > 1 { // not so for NaN
+		k = 1
+	}
+	r.Par(c.work.chunks, func(_, chunk int) {
+		i, lo, hi := c.work.at(chunk)
+		multiply(c.due[i].Grad(), lo, hi, k)
+	})
+}
+
+// total is the norm of the gradients' norms.
+func (c *clipper) total(sums []float64) float64 {
+	var squares float64
+	for i := range c.due {
+		from, to := c.work.of(i)
+		norm := math.Sqrt(kernel.SumParts(sums[from:to]))
+		squares += norm * norm
+	}
+	return math.Sqrt(squares)
+}
+
+// nonfinite says where the norm went wrong.
+func (c *clipper) nonfinite() error {
+	for _, p := range c.due {
+		if at := firstNonFinite(p.Grad()); at >= 0 {
+			return fmt.Errorf("the norm is %v: element %d of the gradient of %s is the first that is not finite", c.norm, at, p.Name())
+		}
+	}
+	return errors.New("the norm is beyond float64, of gradients that are finite")
+}
+
+func finite(x float64) bool { return x-x == 0 }
+
+func sumSquares(t *tensor.Tensor, lo, hi int) float64 {
+	if t.DType() == tensor.Float32 {
+		return kernel.SumSquares(tensor.Data[float32](t)[lo:hi])
+	}
+	return kernel.SumSquares(tensor.Data[float64](t)[lo:hi])
+}
+
+func multiply(t *tensor.Tensor, lo, hi int, k float64) {
+	if t.DType() == tensor.Float32 {
+		kernel.Multiply(tensor.Data[float32](t)[lo:hi], float32(k))
+		return
+	}
+	kernel.Multiply(tensor.Data[float64](t)[lo:hi], k)
+}
+
+func firstNonFinite(t *tensor.Tensor) int {
+	if t.DType() == tensor.Float32 {
+		return kernel.FirstNonFinite(tensor.Data[float32](t))
+	}
+	return kernel.FirstNonFinite(tensor.Data[float64](t))
+}

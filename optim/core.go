@@ -1,0 +1,219 @@
+package optim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// core is an optimizer without its rule: parameters in groups, their state, and a step's order of events. SGD and AdamW
+// embed it; the rule comes with each group's config.
+type core struct {
+	name   string // "AdamW", as in errors
+	op     string // "adamw", as in events
+	ss     *autograd.Session
+	params []*autograd.Param
+	slots  []slot
+	groups []config
+	closed bool
+
+	changes uint64 // how often state has changed: what a StateDict goes out of date by
+
+	due  []*slot // whom the running Step updates
+	work pieces  // of due
+}
+
+// slot is one parameter and its state.
+type slot struct {
+	par   *autograd.Param
+	group int
+	steps int64           // updates that state has seen; 0: state holds nothing yet
+	state []tensor.Tensor // of the parameter's spec, as config.state names them
+}
+
+// config is the hyper-parameters of a group with the rule that they belong to: *SGDConfig or *AdamWConfig.
+type config interface {
+	// check fills in defaults and refuses what makes no sense.
+	check() error
+	// rate is the learning rate.
+	rate() *float64
+	// fields are all hyper-parameters, by torch's names.
+	fields() []field
+	// state names the tensors kept for each parameter, by torch's names.
+	state() []string
+	// update is the rule, on elements [lo, hi) of a parameter. It runs on any worker.
+	update(sl *slot, lo, hi int)
+	clone() config
+}
+
+// members is what a group is made from.
+type members struct {
+	params []*autograd.Param
+	cfg    config
+}
+
+// open makes the optimizer. Errors begin with maker, the function that the user called.
+func (c *core) open(maker string, groups []members) error {
+	if len(groups) == 0 {
+		return fmt.Errorf("optim: %s: no groups: want one or more", maker)
+	}
+	seen := map[*autograd.Param]int{}
+	for g, m := range groups {
+		if err := c.add(g, m, seen); err != nil {
+			where := ""
+			if len(groups) > 1 {
+				where = fmt.Sprintf("group %d: ", g)
+			}
+			return fmt.Errorf("optim: %s: %s%w", maker, where, err)
+		}
+	}
+	if err := c.allocate(); err != nil {
+		return fmt.Errorf("optim: %s: %w", maker, err)
+	}
+	c.ss.OnClose(c.release)
+	return nil
+}
+
+// add checks a group and takes it in. seen holds the group of each parameter so far.
+func (c *core) add(g int, m members, seen map[*autograd.Param]int) error {
+	if len(m.params) == 0 {
+		return errors.New("no parameters: want one or more (are all of them frozen?)")
+	}
+	if *m.cfg.rate() == 0 {
+		return errors.New("LR is 0: a learning rate has no default, want more than 0 (SetLR takes 0 later)")
+	}
+	if err := m.cfg.check(); err != nil {
+		return err
+	}
+	c.groups = append(c.groups, m.cfg)
+	for i, p := range m.params {
+		if p == nil {
+			return fmt.Errorf("parameter %d is nil", i)
+		}
+		if h, twice := seen[p]; twice {
+			return fmt.Errorf("parameter %d, %s, is given twice, first in group %d: it would be updated twice a step", i, p.Name(), h)
+		}
+		seen[p] = g
+		if err := c.accept(p); err != nil {
+			return fmt.Errorf("parameter %d, %s: %w", i, p.Name(), err)
+		}
+		c.params = append(c.params, p)
+		c.slots = append(c.slots, slot{par: p, group: g})
+	}
+	return nil
+}
+
+// accept refuses a parameter that cannot be trained here.
+func (c *core) accept(p *autograd.Param) error {
+	if c.ss == nil {
+		c.ss = p.Session()
+	}
+	dt := p.Spec().DType
+	switch {
+	case p.Session() != c.ss:
+		return errors.New("it belongs to another session than the parameters before it: an optimizer has one session")
+	case p.Tensor().Buffer().Refs() == 0:
+		return errors.New("it was released")
+	case p.Frozen():
+		return errors.New("it is frozen: leave it out, or freeze it after the optimizer is made")
+	case dt != tensor.Float32 && dt != tensor.Float64:
+		return fmt.Errorf("it is %s: want float32 or float64", p.Spec())
+	case c.ss.Device().Forked():
+		return errors.New("the optimizer is made in a dry run, which keeps nothing: make it before Plan")
+	}
+	return nil
+}
+
+// allocate makes the state of all parameters, or none.
+func (c *core) allocate() error {
+	for i := range c.slots {
+		sl := &c.slots[i]
+		state, err := c.newState(sl.par, c.groups[sl.group].state())
+		if err != nil {
+			c.release()
+			return err
+		}
+		sl.state = state
+	}
+	return nil
+}
+
+// newState makes the named tensors for p, of its spec and zero.
+func (c *core) newState(p *autograd.Param, names []string) ([]tensor.Tensor, error) {
+	var state []tensor.Tensor
+	for _, name := range names {
+		t, err := tensor.Zeros(c.ss.Device(), memory.OptState, memory.Site{Op: c.op, Scope: p.Name()}, p.Spec())
+		if err != nil {
+			releaseAll(state)
+			return nil, fmt.Errorf("%s of parameter %s: %w", name, p.Name(), err)
+		}
+		state = append(state, *t)
+	}
+	return state, nil
+}
+
+func releaseAll(ts []tensor.Tensor) {
+	for i := range ts {
+		ts[i].Release()
+	}
+}
+
+// release gives the state back; what was given back already stays so.
+func (c *core) release() {
+	c.closed = true
+	for i := range c.slots {
+		releaseAll(c.slots[i].state)
+		c.slots[i].state = nil
+	}
+}
+
+// Close gives the state back. The session's Close does it too; a second Close does nothing. In a dry run it is an error.
+func (c *core) Close() error {
+	if !c.closed && c.ss.Device().Forked() {
+		return c.fail("Close", errors.New("within a dry run: close it after Plan"))
+	}
+	c.release()
+	return nil
+}
+
+// fail says whose method an error came from.
+func (c *core) fail(method string, err error) error {
+	return fmt.Errorf("optim: %s.%s: %w", c.name, method, err)
+}
+
+// Session is the session of the parameters.
+func (c *core) Session() *autograd.Session { return c.ss }
+
+// Params are all parameters in group order. The slice must not be modified.
+func (c *core) Params() []*autograd.Param { return c.params[:len(c.params):len(c.params)] }
+
+// Groups is the number of groups.
+func (c *core) Groups() int { return len(c.groups) }
+
+// LR is the learning rate of a group.
+func (c *core) LR(group int) float64 { return *c.groups[group].rate() }
+
+// SetLR changes the learning rate of a group from the next Step on; 0 is legal and stops the group, its decay included.
+// Within a step that fails, and in a dry run, the change is put back.
+func (c *core) SetLR(group int, lr float64) error {
+	if group < 0 || group >= len(c.groups) {
+		return c.fail("SetLR", fmt.Errorf("group %d: want 0 to %d", group, len(c.groups)-1))
+	}
+	if err := notNegative("LR", lr); err != nil {
+		return c.fail("SetLR", err)
+	}
+	rate := c.groups[group].rate()
+	autograd.Journal(c.ss, rate)
+	*rate = lr
+	return nil
+}
+
+// ZeroGrad gives the gradients' buffers back and ends their staleness.
+func (c *core) ZeroGrad(*autograd.Scope) {
+	for _, p := range c.params {
+		p.ZeroGrad()
+	}
+}

@@ -1,0 +1,184 @@
+package optim_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/optim"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+type goldenArray struct {
+	Shape []int
+	DType string
+	Data  []float64
+}
+
+type goldenCase struct {
+	Name    string
+	Options struct {
+		LR, Momentum, Dampening, Eps float64
+		WeightDecay                  float64 `json:"weight_decay"`
+		Nesterov, Maximize           bool
+		Betas                        *[2]float64
+	}
+	Params       []goldenArray
+	Grads, After [][]goldenArray
+}
+
+func (c *goldenCase) optimizer(ps []*autograd.Param) (optim.Optimizer, error) {
+	o := c.Options
+	if c.Name[:3] == "sgd" {
+		return optim.NewSGD(ps, optim.SGDConfig{LR: o.LR, Momentum: o.Momentum, Dampening: o.Dampening,
+			WeightDecay: o.WeightDecay, Nesterov: o.Nesterov, Maximize: o.Maximize})
+	}
+	cfg := optim.AdamWConfig{LR: o.LR, Eps: o.Eps, WeightDecay: o.WeightDecay, Maximize: o.Maximize}
+	if o.Betas != nil {
+		cfg.Betas = optim.Betas(o.Betas[0], o.Betas[1])
+	}
+	return optim.NewAdamW(ps, cfg)
+}
+
+func TestTorchsNumbers(t *testing.T) {
+	var file struct{ Cases []goldenCase }
+	golden(t, "optim.json", &file)
+	require.Len(t, file.Cases, 7)
+	for _, c := range file.Cases {
+		t.Run(c.Name, func(t *testing.T) {
+			r := plainRig(t)
+			defer r.close()
+			var ps []*autograd.Param
+			for i, a := range c.Params {
+				dt, err := tensor.ParseDType(a.DType)
+				require.NoError(t, err)
+				ps = append(ps, r.param(fmt.Sprint("p", i), dt, a.Data, a.Shape...))
+			}
+			opt, err := c.optimizer(ps)
+			require.NoError(t, err)
+			for k := range c.Grads {
+				var grads [][]float64
+				for _, g := range c.Grads[k] {
+					grads = append(grads, g.Data)
+				}
+				r.update(opt, grads...)
+				for i, p := range ps {
+					near(t, c.After[k][i].Data, val(p), 1e-5, 1e-6, fmt.Sprintf("step %d of %s", k, p.Name()))
+				}
+			}
+		})
+	}
+}
+
+// naive applies the formulas of the types' comments in float64, step by step.
+type naive struct {
+	p, a, b []float64 // parameter, state
+	t       float64
+}
+
+func (n *naive) sgd(g []float64, c optim.SGDConfig) {
+	n.t++
+	for i, d := range g {
+		if c.Maximize {
+			d = -d
+		}
+		d += c.WeightDecay * n.p[i]
+		if c.Momentum != 0 {
+			n.a[i] = c.Momentum*n.a[i] + (1-c.Dampening)*d
+			if n.t == 1 {
+				n.a[i] = d
+			}
+			if c.Nesterov {
+				d += c.Momentum * n.a[i]
+			} else {
+				d = n.a[i]
+			}
+		}
+		n.p[i] -= c.LR * d
+	}
+}
+
+func (n *naive) adamw(g []float64, c optim.AdamWConfig, b1, b2, eps float64) {
+	n.t++
+	for i, d := range g {
+		if c.Maximize {
+			d = -d
+		}
+		n.p[i] *= 1 - c.LR*c.WeightDecay
+		n.a[i] = b1*n.a[i] + (1-b1)*d
+		n.b[i] = b2*n.b[i] + (1-b2)*d*d
+		m, v := n.a[i]/(1-math.Pow(b1, n.t)), n.b[i]/(1-math.Pow(b2, n.t))
+		n.p[i] -= c.LR * m / (math.Sqrt(v) + eps)
+	}
+}
+
+// sizes of the parameters of the tests below: a scalar, none, odd ones, two chunks.
+var shapes = [][]int{{}, {0}, {7}, {3, 5}, {3, 5471}}
+
+func TestFormulas(t *testing.T) {
+	sgds := []optim.SGDConfig{
+		{LR: 0.1},
+		{LR: 0.1, WeightDecay: 0.3, Maximize: true},
+		{LR: 0.1, Momentum: 0.9, Dampening: 0.5, WeightDecay: 0.1},
+		{LR: 0.1, Momentum: 0.9, Nesterov: true, Maximize: true},
+	}
+	adams := []optim.AdamWConfig{
+		{LR: 0.1},
+		{LR: 0.1, WeightDecay: 0.3, Maximize: true, Eps: 1e-3},
+		{LR: 0.1, Betas: optim.Betas(0, 0)},
+		{LR: 0.1, Betas: optim.Betas(0, 0.99)},
+	}
+	betas := [][3]float64{{0.9, 0.999, 1e-8}, {0.9, 0.999, 1e-3}, {0, 0, 1e-8}, {0, 0.99, 1e-8}}
+	for dt, tol := range map[tensor.DType]float64{tensor.Float32: 2e-5, tensor.Float64: 1e-12} {
+		for k, cfg := range sgds {
+			t.Run(fmt.Sprintf("sgd %d %v", k, dt), func(t *testing.T) {
+				formula(t, dt, tol, func(ps []*autograd.Param) (optim.Optimizer, error) { return optim.NewSGD(ps, cfg) },
+					func(n *naive, g []float64) { n.sgd(g, cfg) })
+			})
+		}
+		for k, cfg := range adams {
+			t.Run(fmt.Sprintf("adamw %d %v", k, dt), func(t *testing.T) {
+				formula(t, dt, tol, func(ps []*autograd.Param) (optim.Optimizer, error) { return optim.NewAdamW(ps, cfg) },
+					func(n *naive, g []float64) { n.adamw(g, cfg, betas[k][0], betas[k][1], betas[k][2]) })
+			})
+		}
+	}
+}
+
+// formula compares an optimizer of all shapes with a naive one over four steps, of which each parameter misses one.
+func formula(t *testing.T, dt tensor.DType, tol float64, build func([]*autograd.Param) (optim.Optimizer, error), want func(*naive, []float64)) {
+	r := newRig(t, 3, memory.Config{})
+	defer r.close()
+	var ps []*autograd.Param
+	var ns []*naive
+	for i, shape := range shapes {
+		n := tensor.Of(dt, shape...).Elems()
+		ps = append(ps, r.param(fmt.Sprint("p", i), dt, wave(n, uint64(i)), shape...))
+		ns = append(ns, &naive{p: val(ps[i]), a: make([]float64, n), b: make([]float64, n)})
+	}
+	opt, err := build(ps)
+	require.NoError(t, err)
+	for k := range 4 {
+		grads := make([][]float64, len(ps))
+		for i, n := range ns {
+			if i%4 == k {
+				continue
+			}
+			grads[i] = append([]float64{}, wave(len(n.p), uint64(100*k+i+7))...)
+			if dt == tensor.Float32 {
+				for j, v := range grads[i] {
+					grads[i][j] = float64(float32(v))
+				}
+			}
+			want(n, grads[i])
+		}
+		r.update(opt, grads...)
+		for i, p := range ps {
+			near(t, ns[i].p, val(p), tol, tol, fmt.Sprintf("step %d of %s", k, p.Name()))
+		}
+	}
+}

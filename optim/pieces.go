@@ -1,0 +1,36 @@
+package optim
+
+import (
+	"sort"
+
+	"github.com/thimble-ml/thimble/internal/kernel"
+)
+
+// pieces cuts tensors of several lengths into flat chunks that are numbered through, so that one call of Par covers them
+// all: a model of many small parameters keeps the workers as busy as one of few large ones.
+type pieces struct {
+	elems  []int
+	starts []int // number of the first chunk of each tensor
+	chunks int
+}
+
+func (p *pieces) reset() { p.elems, p.starts, p.chunks = p.elems[:0], p.starts[:0], 0 }
+
+// add appends a tensor of n elements.
+func (p *pieces) add(n int) {
+	p.elems = append(p.elems, n)
+	p.starts = append(p.starts, p.chunks)
+	p.chunks += kernel.Chunks(n)
+}
+
+// at is chunk c: elements [lo, hi) of tensor i.
+func (p *pieces) at(c int) (i, lo, hi int) {
+	i = sort.SearchInts(p.starts, c+1) - 1 // the last that starts at or before c: those before it on a tie are empty
+	lo, hi = kernel.Range(p.elems[i], c-p.starts[i])
+	return i, lo, hi
+}
+
+// of are the numbers of the chunks of tensor i: [from, to).
+func (p *pieces) of(i int) (from, to int) {
+	return p.starts[i], p.starts[i] + kernel.Chunks(p.elems[i])
+}

@@ -1,0 +1,252 @@
+package optim_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/optim"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// dotOp is the sum of w*x, float32 or float64: its gradient for w is x, to the bit, so tests say what gradients are.
+type dotOp struct{}
+
+var dotRule = &autograd.Rule{Name: "testdot", Reads: [][]autograd.Ref{{autograd.In(1)}}}
+
+func (dotOp) Rule() *autograd.Rule { return dotRule }
+
+func (dotOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
+	if !in[0].Equal(in[1]) {
+		return fmt.Errorf("want equal specs")
+	}
+	sh.Add(in[0].DType)
+	return nil
+}
+
+func (dotOp) Forward(f *autograd.Fwd) {
+	if f.In[0].DType() == tensor.Float32 {
+		dot(tensor.Data[float32](&f.Out[0]), tensor.Data[float32](&f.In[0]), tensor.Data[float32](&f.In[1]))
+	} else {
+		dot(tensor.Data[float64](&f.Out[0]), tensor.Data[float64](&f.In[0]), tensor.Data[float64](&f.In[1]))
+	}
+}
+
+func (dotOp) Backward(b *autograd.Bwd) {
+	dst, add := b.Into(0)
+	if dst.DType() == tensor.Float32 {
+		scaled(tensor.Data[float32](dst), tensor.Data[float32](b.In(1)), tensor.Data[float32](b.Grad(0))[0], add)
+	} else {
+		scaled(tensor.Data[float64](dst), tensor.Data[float64](b.In(1)), tensor.Data[float64](b.Grad(0))[0], add)
+	}
+}
+
+type float interface{ float32 | float64 }
+
+func dot[T float](y, a, b []T) {
+	y[0] = 0
+	for i := range a {
+		y[0] += a[i] * b[i]
+	}
+}
+
+func scaled[T float](dst, x []T, k T, add bool) {
+	for i := range x {
+		v := k * x[i]
+		if add {
+			v += dst[i]
+		}
+		dst[i] = v
+	}
+}
+
+var site = memory.Site{Op: "test"}
+
+// rig is a device with a session.
+type rig struct {
+	t    *testing.T
+	dev  *memory.Device
+	sess *autograd.Session
+}
+
+func newRig(t *testing.T, workers int, cfg memory.Config) *rig {
+	t.Helper()
+	if cfg.Reserve == 0 && !cfg.Virtual {
+		cfg.Reserve = 1 << 30
+	}
+	dev, err := memory.NewDevice(cfg)
+	require.NoError(t, err)
+	sess, err := autograd.New(autograd.Config{Device: dev, Seed: 1, Workers: workers})
+	require.NoError(t, err)
+	return &rig{t, dev, sess}
+}
+
+func plainRig(t *testing.T) *rig { t.Helper(); return newRig(t, 2, memory.Config{}) }
+
+// close checks that nothing was left behind: the session gives everything back, optimizers' state included.
+func (r *rig) close() {
+	r.t.Helper()
+	require.NoError(r.t, r.sess.Close())
+	require.NoError(r.t, r.dev.Close())
+}
+
+func (r *rig) param(name string, dt tensor.DType, data []float64, shape ...int) *autograd.Param {
+	r.t.Helper()
+	p, err := r.sess.NewParam(name, tensor.Of(dt, shape...), func(t *tensor.Tensor, _ *tensor.Stream) error {
+		put(t, data)
+		return nil
+	})
+	require.NoError(r.t, err)
+	return p
+}
+
+func (r *rig) vec(name string, data ...float64) *autograd.Param {
+	r.t.Helper()
+	return r.param(name, tensor.Float64, data, len(data))
+}
+
+// input is a tensor that ends with the scope.
+func (r *rig) input(s *autograd.Scope, sp tensor.Spec, data []float64) *autograd.Value {
+	t, err := tensor.New(r.dev, memory.Input, site, sp)
+	if err != nil {
+		panic(&autograd.Error{Op: "input", Err: err})
+	}
+	s.OnClose(t.Release)
+	if !s.Dry() {
+		put(t, data)
+	}
+	return s.Input(t)
+}
+
+// push adds g to the gradient of p, by a backward pass.
+func (r *rig) push(s *autograd.Scope, p *autograd.Param, g ...float64) {
+	autograd.Apply(s, dotOp{}, p.Value(), r.input(s, p.Spec(), g)).Backward(s)
+}
+
+func (r *rig) step(f func(s *autograd.Scope) error) error {
+	return r.sess.Step(context.Background(), f)
+}
+
+// ok runs a step that must succeed.
+func (r *rig) ok(f func(s *autograd.Scope)) {
+	r.t.Helper()
+	require.NoError(r.t, r.step(func(s *autograd.Scope) error { f(s); return nil }))
+}
+
+// update is one optimizer step with these gradients; nil: none.
+func (r *rig) update(opt optim.Optimizer, grads ...[]float64) {
+	r.t.Helper()
+	require.NoError(r.t, r.step(func(s *autograd.Scope) error {
+		for i, g := range grads {
+			if g != nil {
+				r.push(s, opt.Params()[i], g...)
+			}
+		}
+		if err := opt.Step(s); err != nil {
+			return err
+		}
+		opt.ZeroGrad(s)
+		return nil
+	}))
+}
+
+func put(t *tensor.Tensor, data []float64) {
+	if t.Buffer().Virtual() {
+		return
+	}
+	if t.DType() == tensor.Float64 {
+		copy(tensor.Data[float64](t), data)
+		return
+	}
+	d := tensor.Data[float32](t)
+	for i := range d {
+		d[i] = float32(data[i])
+	}
+}
+
+func values(t *tensor.Tensor) []float64 {
+	if t.DType() == tensor.Float64 {
+		return append([]float64{}, tensor.Data[float64](t)...)
+	}
+	v := []float64{}
+	for _, x := range tensor.Data[float32](t) {
+		v = append(v, float64(x))
+	}
+	return v
+}
+
+func val(p *autograd.Param) []float64 { return values(p.Tensor()) }
+
+func near(t *testing.T, want, got []float64, rel, abs float64, msg string) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i := range want {
+		if !(math.Abs(want[i]-got[i]) <= abs+rel*math.Abs(want[i])) {
+			require.FailNowf(t, "too far apart", "%s: element %d is %v: want %v", msg, i, got[i], want[i])
+		}
+	}
+}
+
+func golden(t *testing.T, file string, into any) {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + file)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, into))
+}
+
+// wave is n numbers of order one, different for each seed.
+func wave(n int, seed uint64) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		seed = seed*6364136223846793005 + 1442695040888963407
+		v[i] = float64(int64(seed)>>11) / (1 << 52)
+	}
+	return v
+}
+
+// compare runs f dry for two steps, then for real, and asks for equal events, figures and hashes (law M3).
+func compare(t *testing.T, ss *autograd.Session, f func(*autograd.Scope) error) {
+	t.Helper()
+	d := ss.Device()
+	before := d.Stats()
+	plan, err := ss.Plan(f, autograd.PlanConfig{Steps: 2, Events: true})
+	require.NoError(t, err)
+	require.Equal(t, before, d.Stats(), "a dry run leaves the device as it was")
+	require.Empty(t, plan.Reads)
+	for i := range plan.Steps {
+		p := &plan.Steps[i]
+		var events []memory.Event
+		old := d.SetTrace(func(e memory.Event) { events = append(events, e) })
+		d.ResetPeak()
+		require.NoError(t, ss.Step(context.Background(), f))
+		d.SetTrace(old)
+		st := d.Stats()
+		require.Equal(t, p.Events, events, "step %d", i)
+		require.Equal(t, p.Peak, st.Peak)
+		require.Equal(t, p.Arena, st.ArenaPeak)
+		require.Equal(t, p.ByKind, st.PeakByKind)
+		require.Equal(t, p.After, st.Live)
+		require.Equal(t, p.Hash, st.Hash)
+	}
+}
+
+// steps are the step counters of an optimizer.
+func steps(t *testing.T, o interface {
+	StateDict() (*optim.StateDict, error)
+}) []int64 {
+	t.Helper()
+	d, err := o.StateDict()
+	require.NoError(t, err)
+	var n []int64
+	for _, p := range d.Params {
+		n = append(n, p.Step)
+	}
+	return n
+}

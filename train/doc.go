@@ -1,0 +1,17 @@
+// Package train has what a training loop needs beyond model and optimizer.
+//
+// Window accumulates gradients: a batch that does not fit is cut into k micro-batches, whose activations are on the
+// device one after the other, and the optimizer steps once for all of them.
+//
+// # Rules of Window
+//
+// The tests cite them by number.
+//
+//	W1  A window is k micro-batches. Each loss is scaled by 1/k, so with losses that are means over micro-batches of one
+//	    size the gradient is that of the mean over the whole batch, to rounding.
+//	W2  The k-th Backward updates and clears the gradients. The calls may lie in one autograd step or in several.
+//	W3  A window begins without gradients: those that it did not make are refused, not added to.
+//	W4  A step that fails puts the position back to what it was before that step; if it held an update, which stays done,
+//	    to 0. A dry run leaves the position alone.
+//	W5  Gradients that a failed step left half added are refused until Discard.
+package train

@@ -2,7 +2,6 @@ package memory_test
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/thimble-ml/thimble/memory"
@@ -45,12 +44,6 @@ func newModel(limit, space int64) *model {
 		m.bound = limit
 	}
 	return m
-}
-
-func (m *model) clone() *model {
-	c := *m
-	c.live, c.pages = slices.Clone(m.live), maps.Clone(m.pages)
-	return &c
 }
 
 // best walks the gaps between live buffers from the bottom and keeps the smallest that fits; strictly smaller, so

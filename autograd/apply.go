@@ -252,8 +252,11 @@ func (w *work) views(op Viewer) {
 	}
 }
 
-// compute allocates outputs, copies and scratch, in this order, and runs the kernel (R1).
+// compute allocates outputs, copies and scratch, in this order, and runs the kernel (R1), unless a memo has the outputs.
 func (w *work) compute(op Op, need bool) {
+	if w.recall() {
+		return
+	}
 	visible := len(w.sh.Out) - w.sh.Hidden
 	for i, sp := range w.sh.Out {
 		var t tensor.Tensor
@@ -284,6 +287,7 @@ func (w *work) compute(op Op, need bool) {
 	w.f.close()
 	release(w.temps)
 	w.temps = w.temps[:0]
+	w.remember()
 }
 
 // operand gives t as the kernels of rule want it: expanded, strided, or contiguous, by a copy listed in temps.

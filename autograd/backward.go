@@ -199,7 +199,7 @@ func (p *pass) markWanted() {
 // wants tells whether the gradient of an input is computed in this pass.
 func (p *pass) wants(e *edge) bool {
 	switch {
-	case !e.grad:
+	case !e.grad, e.par != nil && p.s.m.Replay && !p.capture:
 		return false
 	case !p.capture:
 		return true
@@ -356,7 +356,7 @@ func (p *pass) take(n *node) {
 // received counts down the edges of a parameter and runs its OnGradReady after the last.
 func (p *pass) received(par *Param) {
 	par.pending--
-	if par.pending > 0 || p.capture || par.grad.Empty() {
+	if par.pending > 0 || p.capture || p.s.m.Replay || par.grad.Empty() {
 		return
 	}
 	for _, f := range par.ready {

@@ -59,6 +59,9 @@ type Rule struct {
 	InPlace bool
 	// Random: the op draws Shapes.Draws counters from the scope's random stream; Backward sees the same ones.
 	Random bool
+	// Dear: the outputs cost so much to compute again, for their bytes, that selective recomputation keeps them (matrix
+	// products, attention, convolution).
+	Dear bool
 	// MultiView: a Viewer with several outputs, on which in-place operations are refused.
 	MultiView bool
 }

@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/thimble-ml/thimble/memory"
@@ -46,28 +47,31 @@ type slot struct {
 	version uint32
 }
 
-// save fills sl with t, which belongs to v (nil for an output that has no value yet).
+// save fills sl with t, which is par's if that is not nil. sl stays empty if it fails.
 func (s *Scope) save(sl *slot, t *tensor.Tensor, par *Param, site memory.Site) error {
 	ss := s.o.ss
-	*sl = slot{ref: sl.ref, ss: ss, t: *t, par: par, version: t.Version()}
+	entry := slot{ref: sl.ref, ss: ss, t: *t, par: par, version: t.Version()}
 	if par != nil {
+		*sl = entry
 		return nil
 	}
-	if s.m.Saver != nil && t.Buffer().Kind() != memory.Param {
+	b := t.Buffer()
+	if s.m.Saver != nil && b.Kind() != memory.Param {
 		pk, err := ss.pack(s.m.Saver, t, site)
 		if err != nil {
 			return err
 		}
 		if pk != nil {
-			sl.pk = pk
+			entry.pk = pk
+			*sl = entry
 			return nil
 		}
 	}
-	b := t.Buffer()
 	if b.Kind() == memory.Temporary {
 		b.SetKind(memory.Activation)
 	}
-	sl.t.Retain()
+	entry.t.Retain()
+	*sl = entry
 	return nil
 }
 
@@ -83,6 +87,9 @@ func (ss *Session) pack(sv Saver, t *tensor.Tensor, site memory.Site) (*packed, 
 	ss.leave()
 	h, err := sv.Pack(&flat, site)
 	ss.enter(site.Op, site.Scope)
+	if errors.Is(err, ErrStop) {
+		ss.stopReplay(sv)
+	}
 	if err != nil || h == nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ type Modes struct {
 	NoGrad bool           // no history is recorded
 	Eval   bool           // layers act as in evaluation: dropout does nothing
 	Saver  Saver          // what becomes of tensors saved for backward; nil keeps them in memory
+	Memo   Memo           // keeps outputs of ops for a replay; nil keeps none
+	Replay bool           // a recomputation, see Scope.Replay
 	Rand   *tensor.Stream // where random ops draw
 }
 
@@ -26,6 +28,7 @@ type owner struct {
 	path    string
 	values  []*Value
 	closers []func()
+	replay  Saver // whose ErrStop ends this scope
 }
 
 // Scope owns the values made in it and carries the modes. It is a cheap handle: NoGrad, WithSaver and the like give
@@ -101,7 +104,7 @@ func (o *owner) end() {
 	}
 	clear(o.closers)
 	clear(o.values)
-	o.closers, o.values, o.parent = o.closers[:0], o.values[:0], nil
+	o.closers, o.values, o.parent, o.replay = o.closers[:0], o.values[:0], nil, nil
 	o.gen++
 	o.ss.owners = append(o.ss.owners, o)
 }
@@ -145,8 +148,17 @@ func (s *Scope) NoGrad() *Scope { return s.with(func(m *Modes) { m.NoGrad = true
 // Eval gives a scope in which layers act as in evaluation. It does not imply NoGrad.
 func (s *Scope) Eval() *Scope { return s.with(func(m *Modes) { m.Eval = true }) }
 
-// WithSaver gives a scope whose saved tensors go through sv; nil keeps them in memory. The innermost saver wins.
-func (s *Scope) WithSaver(sv Saver) *Scope { return s.with(func(m *Modes) { m.Saver = sv }) }
+// WithSaver gives a scope whose saved tensors go through sv; nil keeps them in memory. The innermost saver wins. Inside a
+// replay only a ReplaySaver is taken; for another the tensors stay in memory.
+func (s *Scope) WithSaver(sv Saver) *Scope {
+	if _, ok := sv.(ReplaySaver); s.m.Replay && !ok {
+		sv = nil
+	}
+	return s.with(func(m *Modes) { m.Saver = sv })
+}
+
+// WithMemo gives a scope whose ops show their outputs to m; nil to nobody.
+func (s *Scope) WithMemo(m Memo) *Scope { return s.with(func(c *Modes) { c.Memo = m }) }
 
 // Named gives a scope with name added to its path, without an owner of its own.
 func (s *Scope) Named(name string) *Scope {

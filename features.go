@@ -21,11 +21,14 @@ func Features() FeatureSet {
 	return FeatureSet{Arch: kernel.Arch, Kernel: kernel.Family, Used: kernel.UsedFeatures(), CPU: kernel.CPUFeatures()}
 }
 
-// String is one line for logs and bug reports.
+// String is one line for logs and bug reports: "amd64, go kernels (processor has avx2 fma)".
 func (f FeatureSet) String() string {
-	uses := "no processor features beyond the base level"
+	s := fmt.Sprintf("%s, %s kernels", f.Arch, f.Kernel)
 	if len(f.Used) > 0 {
-		uses = strings.Join(f.Used, " ")
+		s += " using " + strings.Join(f.Used, " ")
 	}
-	return fmt.Sprintf("%s, kernels: %s (using %s; processor has: %s)", f.Arch, f.Kernel, uses, strings.Join(f.CPU, " "))
+	if len(f.CPU) > 0 {
+		s += " (processor has " + strings.Join(f.CPU, " ") + ")"
+	}
+	return s
 }

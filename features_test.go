@@ -14,5 +14,5 @@ func TestFeatures(t *testing.T) {
 	require.Equal(t, runtime.GOARCH, f.Arch)
 	require.Equal(t, "go", f.Kernel)
 	require.Subset(t, f.CPU, f.Used, "what is used must be there")
-	require.Contains(t, f.String(), f.Arch+", kernels: go")
+	require.Contains(t, f.String(), f.Arch+", go kernels")
 }

@@ -10,19 +10,20 @@ import (
 
 // work is the room that one Apply needs; the session keeps them, so that an op allocates next to nothing in Go.
 type work struct {
-	s      *Scope
-	ss     *Session
-	site   memory.Site
-	rule   *Rule
-	node   *node
-	sh     Shapes
-	specs  []tensor.Spec
-	vals   []*Value
-	args   []tensor.Tensor // inputs as their values have them
-	temps  []tensor.Tensor // contiguous copies, released after Forward
-	outs   []tensor.Tensor // outputs not yet handed to a value
-	result []*Value
-	f      Fwd
+	s       *Scope
+	ss      *Session
+	site    memory.Site
+	rule    *Rule
+	node    *node
+	sh      Shapes
+	specs   []tensor.Spec
+	vals    []*Value
+	args    []tensor.Tensor // inputs as their values have them
+	temps   []tensor.Tensor // contiguous copies, released after Forward
+	fetched []tensor.Tensor // parameters that live in a Home
+	outs    []tensor.Tensor // outputs not yet handed to a value
+	result  []*Value
+	f       Fwd
 }
 
 // Apply runs op on in and gives its one visible output, owned by s. It panics with an *Error if something is wrong.
@@ -64,6 +65,7 @@ func (w *work) end() {
 	w.f.close()
 	release(w.temps)
 	release(w.outs)
+	release(w.fetched)
 	if w.node != nil {
 		w.node.unref()
 	}
@@ -71,7 +73,7 @@ func (w *work) end() {
 	clear(w.args)
 	clear(w.result)
 	w.vals, w.args, w.specs = w.vals[:0], w.args[:0], w.specs[:0]
-	w.temps, w.outs, w.result = w.temps[:0], w.outs[:0], w.result[:0]
+	w.temps, w.outs, w.fetched, w.result = w.temps[:0], w.outs[:0], w.fetched[:0], w.result[:0]
 	w.f.In, w.f.Out = w.f.In[:0], nil
 	w.node, w.s = nil, nil
 	w.ss.works = append(w.ss.works, w)
@@ -146,21 +148,36 @@ func (w *work) inputs(in []*Value) (need bool) {
 		if v.ss != w.ss {
 			raise(w.site.Op, w.site.Scope, w.specs, fmt.Errorf("input %d belongs to another session", i))
 		}
-		t := &v.t
-		if v.par != nil {
-			t = &v.par.t
-		}
 		w.vals = append(w.vals, v)
-		w.specs = append(w.specs, t.Spec())
-		w.args = append(w.args, *t)
+		w.specs = append(w.specs, v.Spec())
+		w.args = append(w.args, w.arg(v))
 		need = need || v.RequiresGrad()
 	}
 	return need && !w.s.m.NoGrad
 }
 
+// arg is v's tensor; of a parameter in a Home it is fetched, and dropped when the op has ended.
+func (w *work) arg(v *Value) tensor.Tensor {
+	switch {
+	case v.par == nil:
+		return v.t
+	case v.par.home == nil:
+		return v.par.t
+	}
+	w.ss.leave()
+	t, err := v.par.Fetch()
+	w.ss.enter(w.site.Op, w.site.Scope)
+	w.failIf(err)
+	w.fetched = append(w.fetched, t)
+	return t
+}
+
 // mayWrite refuses in-place operations that would go wrong now; those that spoil a saved value fail at backward.
 func (w *work) mayWrite(need bool) error {
 	v, t := w.vals[0], &w.args[0]
+	if v.par != nil && v.par.home != nil {
+		return fmt.Errorf("parameter %s lives in a Home: what is written to the fetched copy would be lost; use Fetch and Store", v.par.name)
+	}
 	leaf := func(v *Value) bool { return v.par != nil || v.node != nil && v.node.leaf }
 	if need {
 		switch {

@@ -356,7 +356,16 @@ func (p *pass) take(n *node) {
 // received counts down the edges of a parameter and runs its OnGradReady after the last.
 func (p *pass) received(par *Param) {
 	par.pending--
-	if par.pending > 0 || p.capture || p.s.m.Replay || par.grad.Empty() {
+	if par.pending > 0 || p.capture || p.s.m.Replay {
+		return
+	}
+	p.ss.leave()
+	err := par.handOver()
+	p.ss.enter("backward", par.name)
+	if err != nil {
+		raise("backward", par.name, []tensor.Spec{par.spec}, err)
+	}
+	if !par.HasGrad() {
 		return
 	}
 	for _, f := range par.ready {

@@ -26,9 +26,24 @@ func (p *pass) intoParam(par *Param, site memory.Site) (tensor.Tensor, bool) {
 		par.TouchGrad()
 		return par.grad, true
 	}
+	if par.homeGrad {
+		return p.fetchGrad(par, site), true
+	}
 	t := p.alloc(memory.Grad, par.Spec(), site)
 	par.setGrad(t)
 	return t, false
+}
+
+// fetchGrad brings the gradient of a parameter from its Home, to go on adding to it.
+func (p *pass) fetchGrad(par *Param, site memory.Site) tensor.Tensor {
+	p.ss.leave()
+	t, err := par.FetchGrad()
+	p.ss.enter(site.Op, site.Scope)
+	if err != nil {
+		raise(site.Op, site.Scope, []tensor.Spec{par.spec}, err)
+	}
+	par.setGrad(t)
+	return t
 }
 
 // sum makes *t a running sum that may be written in place: nobody else holds it.

@@ -12,15 +12,22 @@ import (
 type Param struct {
 	name   string
 	ss     *Session
-	t      tensor.Tensor
-	grad   tensor.Tensor // empty: none
+	spec   tensor.Spec
+	t      tensor.Tensor // empty: in its home
+	grad   tensor.Tensor // empty: none on the device
 	stale  bool          // a failed step had added to grad
 	frozen bool
 	value  Value // what ops take
 	ready  []func(*Scope, *Param) error
 	gone   bool
 
+	home     Home // nil: on the device
+	key      string
+	homeGrad bool   // the home has a gradient
+	puts     uint32 // changes of the value by Store and SetHome
+
 	madeIn    uint64 // step that made grad
+	putIn     uint64 // step that handed a gradient to the home
 	touchedIn uint64 // step that listed p as touched
 	plannedIn uint64 // dry run that journaled grad
 	pending   int    // edges of the running pass not yet processed
@@ -52,7 +59,7 @@ func (ss *Session) NewParam(name string, spec tensor.Spec, init func(*tensor.Ten
 			return nil, wrap(err)
 		}
 	}
-	p := &Param{name: name, ss: ss, t: *t}
+	p := &Param{name: name, ss: ss, spec: t.Spec(), t: *t}
 	p.value = Value{t: p.t, ss: ss, par: p, site: memory.Site{Op: "param", Scope: name}}
 	ss.params = append(ss.params, p)
 	return p, nil
@@ -71,7 +78,7 @@ func (p *Param) SetName(name string) {
 func (p *Param) Session() *Session { return p.ss }
 
 // Spec gives dtype and shape.
-func (p *Param) Spec() tensor.Spec { return p.t.Spec() }
+func (p *Param) Spec() tensor.Spec { return p.spec }
 
 // Value is what ops take. It belongs to no scope.
 func (p *Param) Value() *Value {
@@ -79,16 +86,25 @@ func (p *Param) Value() *Value {
 	return &p.value
 }
 
-// Tensor is the parameter's own tensor. Whoever writes to it raises its version (functions of package tensor do).
-func (p *Param) Tensor() *tensor.Tensor { return &p.t }
+// Tensor is the parameter's own tensor. Whoever writes to it raises its version (functions of package tensor do). It
+// panics for a parameter that lives in a Home: Fetch and Store do for all.
+func (p *Param) Tensor() *tensor.Tensor {
+	if p.home != nil {
+		raisef("tensor", p.name, "parameter %s lives in a Home and has no tensor of its own: use Fetch and Store", p.name)
+	}
+	return &p.t
+}
 
 // Grad is the accumulated gradient, of the parameter's spec; nil means none, which is not the same as zeros: optimizers
-// skip the parameter.
+// skip the parameter. The gradient of a parameter in a Home is there only while a pass makes it; see FetchGrad.
 func (p *Param) Grad() *tensor.Tensor { return present(&p.grad) }
 
 // Stale tells that a failed step had added to the gradient: it is half a sum, and Backward and optimizers refuse it
 // until ZeroGrad.
 func (p *Param) Stale() bool { return p.stale }
+
+// Released tells that p was released.
+func (p *Param) Released() bool { return p.gone }
 
 // Frozen parameters require no gradient.
 func (p *Param) Frozen() bool { return p.frozen }
@@ -103,7 +119,7 @@ func (p *Param) OnGradReady(f func(*Scope, *Param) error) { p.ready = append(p.r
 // ZeroGrad gives the gradient's buffer back.
 func (p *Param) ZeroGrad() {
 	p.journalGrad()
-	p.stale = false
+	p.stale, p.homeGrad = false, false
 	if p.grad.Empty() {
 		return
 	}
@@ -121,7 +137,9 @@ func (p *Param) Release() {
 	}
 	p.ZeroGrad()
 	p.gone = true
-	p.t.Release()
+	if p.home == nil {
+		p.t.Release()
+	}
 }
 
 func (p *Param) use(op, scope string) {
@@ -152,13 +170,16 @@ func (p *Param) journalGrad() {
 		return
 	}
 	p.plannedIn = p.ss.planID
-	grad, stale, madeIn := p.grad, p.stale, p.madeIn
-	p.ss.OnPlanEnd(func() { p.grad, p.stale, p.madeIn = grad, stale, madeIn })
+	grad, stale, madeIn, homeGrad := p.grad, p.stale, p.madeIn, p.homeGrad
+	p.ss.OnPlanEnd(func() { p.grad, p.stale, p.madeIn, p.homeGrad = grad, stale, madeIn, homeGrad })
 }
 
 // rollbackGrads: gradients that the failed step made go, those it had added to are stale (R8).
 func (ss *Session) rollbackGrads() {
 	for _, p := range ss.touched {
+		if p.home != nil && p.putIn == ss.stepID {
+			p.stale = true
+		}
 		switch {
 		case p.grad.Empty():
 		case p.madeIn == ss.stepID:

@@ -52,6 +52,7 @@ func (s *Scope) save(sl *slot, t *tensor.Tensor, par *Param, site memory.Site) e
 	ss := s.o.ss
 	entry := slot{ref: sl.ref, ss: ss, t: *t, par: par, version: t.Version()}
 	if par != nil {
+		entry.t, entry.version = tensor.Tensor{}, par.version()
 		*sl = entry
 		return nil
 	}
@@ -128,11 +129,10 @@ func (pk *packed) unref(ss *Session) {
 func (sl *slot) load(n *node) (tensor.Tensor, error) {
 	switch {
 	case sl.par != nil:
-		if err := sl.check(n, sl.par.t.Version()); err != nil {
+		if err := sl.check(n, sl.par.version()); err != nil {
 			return tensor.Tensor{}, err
 		}
-		t := sl.par.t
-		return *t.Retain(), nil
+		return sl.par.Fetch()
 	case sl.pk != nil:
 		return sl.unpack()
 	}
@@ -147,13 +147,14 @@ func (sl *slot) check(n *node, version uint32) error {
 	if version == sl.version {
 		return nil
 	}
-	what := fmt.Sprintf("%s, which is output %d of %s", sl.t.Spec(), int(^sl.ref), n.site)
+	spec := n.refSpec(sl.ref)
+	what := fmt.Sprintf("%s, which is output %d of %s", spec, int(^sl.ref), n.site)
 	if sl.ref >= 0 {
-		what = fmt.Sprintf("%s, which is input %d of %s", sl.t.Spec(), int(sl.ref), n.site)
+		what = fmt.Sprintf("%s, which is input %d of %s", spec, int(sl.ref), n.site)
 		if e := &n.in[sl.ref]; e.par != nil {
-			what = fmt.Sprintf("parameter %s %s, which is input %d of %s", e.par.name, sl.t.Spec(), int(sl.ref), n.site)
+			what = fmt.Sprintf("parameter %s %s, which is input %d of %s", e.par.name, spec, int(sl.ref), n.site)
 		} else if e.node != nil {
-			what = fmt.Sprintf("%s, which is output %d of %s and input %d of %s", sl.t.Spec(), e.out, e.node.site, int(sl.ref), n.site)
+			what = fmt.Sprintf("%s, which is output %d of %s and input %d of %s", spec, e.out, e.node.site, int(sl.ref), n.site)
 		}
 	}
 	return fmt.Errorf("one of the values needed for gradient computation has been modified by an inplace operation: %s, is at version %d; expected version %d instead: use the op that makes a new value, or move the write after Backward", what, version, sl.version)

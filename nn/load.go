@@ -47,7 +47,9 @@ func newLoader(m any) *loader {
 	l := &loader{walker: walk(m), storage: map[*memory.Buffer]int{}}
 	l.from, l.wrong = make([]*Entry, len(l.list)), make([]bool, len(l.list))
 	for i, e := range l.list {
-		l.storage[e.p.Tensor().Buffer()] = i
+		if e.p.Home() == nil {
+			l.storage[e.p.Tensor().Buffer()] = i
+		}
 	}
 	return l
 }
@@ -75,7 +77,7 @@ func (l *loader) offer(e Entry) {
 func (l *loader) misfit(i int, e Entry) string {
 	p, t := l.list[i].p, e.Tensor
 	switch old := l.from[i]; {
-	case p.Tensor().Buffer().Refs() == 0:
+	case p.Released():
 		return fmt.Sprintf("%s: the parameter was released, or its session closed", e.Name)
 	case t == nil || t.Empty():
 		return fmt.Sprintf("%s: got no tensor: want %s", e.Name, p.Spec())
@@ -122,11 +124,24 @@ func (l *loader) err(m any) error {
 // copy fills the parameters. Everything has been checked.
 func (l *loader) copy() error {
 	for i, e := range l.list {
-		if err := tensor.Copy(e.p.Tensor(), l.from[i].Tensor); err != nil {
+		if err := store(e.p, l.from[i].Tensor); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 	}
 	return nil
+}
+
+// store makes t the value of p, wherever p lives.
+func store(p *autograd.Param, t *tensor.Tensor) error {
+	w, err := p.Fetch()
+	if err != nil {
+		return err
+	}
+	defer w.Release()
+	if err := tensor.Copy(&w, t); err != nil {
+		return err
+	}
+	return p.Store(&w)
 }
 
 // sessions lists whose the parameters are.

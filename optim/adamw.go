@@ -127,7 +127,7 @@ func (c *AdamWConfig) update(sl *slot, lo, hi int) {
 }
 
 func adamw[T kernel.Float](h *kernel.Adam, sl *slot, lo, hi int) {
-	p, g := tensor.Data[T](sl.par.Tensor()), tensor.Data[T](sl.par.Grad())
+	p, g := tensor.Data[T](&sl.w), tensor.Data[T](&sl.g)
 	m, v := tensor.Data[T](&sl.state[0]), tensor.Data[T](&sl.state[1])
-	kernel.AdamStep(h, p[lo:hi], g[lo:hi], m[lo:hi], v[lo:hi])
+	kernel.AdamStep(h, p[lo:hi], g[lo:hi], m[lo:hi], v[lo:hi], nil)
 }

@@ -78,6 +78,8 @@ func (c *clipper) gather(s *autograd.Scope, params []*autograd.Param) error {
 			return fmt.Errorf("parameter %d, %s, is of another session than the scope", i, p.Name())
 		case p.Stale():
 			return stale(p)
+		case p.Home() != nil:
+			return fmt.Errorf("parameter %d, %s, lives in a Home: only gradients on the device can be clipped", i, p.Name())
 		}
 		seen[p] = true
 		g := p.Grad()

@@ -22,8 +22,9 @@ type core struct {
 
 	changes uint64 // how often state has changed: what a StateDict goes out of date by
 
-	due  []*slot // whom the running Step updates
+	due  []*slot // whom the running Step updates together
 	work pieces  // of due
+	away []*slot // and those that live in a Home, one by one
 }
 
 // slot is one parameter and its state.
@@ -32,6 +33,7 @@ type slot struct {
 	group int
 	steps int64           // updates that state has seen; 0: state holds nothing yet
 	state []tensor.Tensor // of the parameter's spec, as config.state names them
+	w, g  tensor.Tensor   // value and gradient in the running Step, borrowed
 }
 
 // config is the hyper-parameters of a group with the rule that they belong to: *SGDConfig or *AdamWConfig.
@@ -115,7 +117,7 @@ func (c *core) accept(p *autograd.Param) error {
 	switch {
 	case p.Session() != c.ss:
 		return errors.New("it belongs to another session than the parameters before it: an optimizer has one session")
-	case p.Tensor().Buffer().Refs() == 0:
+	case p.Released():
 		return errors.New("it was released")
 	case p.Frozen():
 		return errors.New("it is frozen: leave it out, or freeze it after the optimizer is made")

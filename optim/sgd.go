@@ -116,5 +116,5 @@ func sgd[T kernel.Float](h *kernel.SGD, sl *slot, lo, hi int) {
 	if h.Momentum != 0 {
 		buf = tensor.Data[T](&sl.state[0])[lo:hi]
 	}
-	kernel.SGDStep(h, tensor.Data[T](sl.par.Tensor())[lo:hi], tensor.Data[T](sl.par.Grad())[lo:hi], buf)
+	kernel.SGDStep(h, tensor.Data[T](&sl.w)[lo:hi], tensor.Data[T](&sl.g)[lo:hi], buf)
 }

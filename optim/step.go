@@ -3,6 +3,7 @@ package optim
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/memory"
@@ -16,17 +17,54 @@ func (c *core) Step(s *autograd.Scope) error {
 		return c.fail("Step", err)
 	}
 	c.gather()
-	if len(c.due) == 0 {
+	if len(c.due)+len(c.away) == 0 {
 		return nil
 	}
 	c.putBackAfterPlan()
-	c.run(s)
 	c.changes++
+	c.run(s)
 	for _, sl := range c.due {
 		sl.steps++
 		sl.par.Tensor().Bump()
 	}
+	for i, sl := range c.away {
+		if err := c.visit(s, sl); err != nil {
+			return c.fail("Step", fmt.Errorf("parameter %s in its home: %w; updated already: %s", sl.par.Name(), err, c.done(i)))
+		}
+	}
 	return nil
+}
+
+// visit updates a parameter that lives in a Home.
+func (c *core) visit(s *autograd.Scope, sl *slot) (err error) {
+	if sl.w, err = sl.par.Fetch(); err != nil {
+		return err
+	}
+	defer sl.w.Release()
+	if sl.g, err = sl.par.FetchGrad(); err != nil {
+		return err
+	}
+	defer sl.g.Release()
+	c.due, c.work = append(c.due[:0], sl), pieces{}
+	c.work.add(sl.par.Spec().Elems())
+	c.run(s)
+	sl.steps++
+	return sl.par.Store(&sl.w)
+}
+
+// done names what a Step that fails at the i-th parameter in a Home has updated.
+func (c *core) done(i int) string {
+	var names []string
+	for _, sl := range c.away[:i] {
+		names = append(names, sl.par.Name())
+	}
+	if len(c.away) < len(c.slots) {
+		names = append(names, "all on the device")
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // ready refuses a step that would go wrong.
@@ -51,10 +89,16 @@ func stale(p *autograd.Param) error {
 
 // gather lists the parameters that have a gradient.
 func (c *core) gather() {
-	c.due = c.due[:0]
+	c.due, c.away = c.due[:0], c.away[:0]
 	c.work.reset()
 	for i := range c.slots {
-		if sl := &c.slots[i]; sl.par.Grad() != nil {
+		sl := &c.slots[i]
+		switch {
+		case !sl.par.HasGrad():
+		case sl.par.Home() != nil:
+			c.away = append(c.away, sl)
+		default:
+			sl.w, sl.g = *sl.par.Tensor(), *sl.par.Grad()
 			c.due = append(c.due, sl)
 			c.work.add(sl.par.Spec().Elems())
 		}
@@ -64,6 +108,9 @@ func (c *core) gather() {
 // run applies the rule. It allocates nothing, so it cannot fail half way.
 func (c *core) run(s *autograd.Scope) {
 	n := c.work.chunks
+	if n == 0 {
+		return
+	}
 	s.Run(memory.Site{Op: c.op, Scope: s.Path()}, autograd.Work{Chunks: n}, func(r *autograd.Run) {
 		r.Par(n, func(_, chunk int) {
 			i, lo, hi := c.work.at(chunk)

@@ -100,7 +100,7 @@ func (w *Window) ready(loss *autograd.Value) error {
 		switch {
 		case p.Stale():
 			return fmt.Errorf("the gradient of %s was left half added by a failed step: call Discard and begin the window anew", p.Name())
-		case w.pos == 0 && p.Grad() != nil:
+		case w.pos == 0 && p.HasGrad():
 			return fmt.Errorf("%s has a gradient that this window did not make: call ZeroGrad, or Discard, before the first micro-batch", p.Name())
 		}
 	}

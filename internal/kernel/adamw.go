@@ -1,5 +1,5 @@
 // One step of Adam (Kingma and Ba, 2015) or AdamW (Loshchilov and Hutter, 2019), torch's rule, in one pass. Reads and
-// writes p and the moments m and v, reads g:
+// writes p, the moments m and v, and top with AMSGrad, reads g:
 //
 //	g   = gradScale g (with its sign turned if maximize)
 //	p   = p (1 - lr weightDecay)                     AdamW, first of all
@@ -7,6 +7,8 @@
 //	m   = beta1 m + (1-beta1) g
 //	v   = beta2 v + (1-beta2) g^2
 //	p  -= lr/c1 m / (sqrt(v)/sqrt(c2) + eps)         c1 = 1 - beta1^step, c2 = 1 - beta2^step
+//
+// AMSGrad (Reddi, Kale and Kumar, 2018) has top = max(top, v) stand in for v in the last line.
 //
 // Scalars are float64 rounded once to T, the arithmetic is T's, as in torch.
 
@@ -25,8 +27,8 @@ type Adam struct {
 	GradScale float64
 }
 
-// AdamStep updates p, m and v. g is only read.
-func AdamStep[T Float](h *Adam, p, g, m, v []T) {
+// AdamStep updates p, m, v and, unless it is nil, top (AMSGrad). g is only read.
+func AdamStep[T Float](h *Adam, p, g, m, v, top []T) {
 	p, m, v = p[:len(g)], m[:len(g)], v[:len(g)]
 	k, shrink, l2 := T(h.GradScale), T(1), T(0)
 	if h.Maximize {
@@ -48,6 +50,10 @@ func AdamStep[T Float](h *Adam, p, g, m, v []T) {
 		mi := b1*m[i] + n1*d
 		vi := b2*v[i] + n2*d*d
 		m[i], v[i] = mi, vi
+		if top != nil {
+			vi = max(top[i], vi)
+			top[i] = vi
+		}
 		p[i] = w*shrink - step*(mi/(T(math.Sqrt(float64(vi)))*root+eps))
 	}
 }

@@ -1,14 +1,16 @@
-// Cross-entropy of logits x [rows cols] with one target class a row:
+// Cross-entropy of logits x [rows cols] with one target class a row, torch's options included:
 //
-//	lse = m + log sum exp(x - m)     loss = (m - x[target]) + log sum exp(x - m)     m = max x
+//	lse   = m + log sum exp(x - m)      m = max x
+//	loss  = (1-s) w[target] (lse - x[target]) + s/cols sum over c of w[c] (lse - x[c])
 //
-// Forward reads x and targets, and leaves lse for backward, which reads x, targets and lse:
+// with class weights w (1 without) and label smoothing s. Forward reads x and targets and leaves lse for backward, which
+// reads x, targets and lse:
 //
-//	dx = k (exp(x - lse) - (1 at the target))
+//	dx[c] = k ((a + s/cols sum(w)) exp(x[c] - lse) - s/cols w[c] - (a if c is the target))     a = (1-s) w[target]
 //
-// with k the gradient of the row's loss. A row whose target is ignore has loss 0 and gradient 0 and is not counted. The
-// sum over a row is carried in float64, and so is the loss until it is rounded. A row that holds NaN or +Inf has a NaN
-// loss, and a target at -Inf an infinite one, as in torch.
+// with k the gradient of the row's loss. A row whose target is to be ignored has loss 0 and gradient 0 and weighs
+// nothing. Sums over a row and losses are float64 until they are stored. A row that holds NaN or +Inf has a NaN loss, and
+// a target at -Inf an infinite one, as in torch.
 
 package kernel
 
@@ -17,28 +19,46 @@ import "math"
 // Index is what targets and indices are stored as.
 type Index interface{ int32 | int64 }
 
-// CrossEntropyPart is how many float64 a chunk of rows leaves behind: the sum of its losses, how many rows counted, and
-// the first row (of the chunk) with a target that is neither a class nor ignore, or -1.
+// CrossEntropyOptions are the same for all rows.
+type CrossEntropyOptions[T Float] struct {
+	Ignore    int64   // rows with this target do not count
+	Weight    []T     // a factor for each class, or nil
+	Smoothing float64 // the share of the target that is spread over all classes
+}
+
+// weight is the factor of class c.
+func (o *CrossEntropyOptions[T]) weight(c int64) float64 {
+	if o.Weight == nil {
+		return 1
+	}
+	return float64(o.Weight[c])
+}
+
+// CrossEntropyPart is how many float64 a chunk of rows leaves behind: the sum of its losses, the sum of its targets'
+// weights (which the mean divides by), and its first row with a target that is neither a class nor ignored, or -1.
 const CrossEntropyPart = 3
 
 // CrossEntropy fills lse and loss, each unless nil, one a row, and part, of CrossEntropyPart numbers. A row with a bad
 // target gets the loss NaN.
-func CrossEntropy[T Float, I Index](part []float64, loss, lse, x []T, targets []I, cols int, ignore int64) {
-	var sum float64
-	kept, bad := 0, -1
+func CrossEntropy[T Float, I Index](part []float64, loss, lse, x []T, targets []I, cols int, o *CrossEntropyOptions[T]) {
+	var sum, weight float64
+	bad := -1
 	for r, target := range targets {
-		row := x[r*cols:][:cols]
+		row, t := x[r*cols:][:cols], int64(target)
 		top, l := logSumExp(row)
-		t := int64(target)
 		if lse != nil {
 			lse[r] = T(top + l)
 		}
 		var rowLoss float64
 		switch {
-		case t == ignore:
+		case t == o.Ignore:
 		case t >= 0 && t < int64(cols):
-			rowLoss = (top - float64(row[t])) + l
-			kept++
+			w := o.weight(t)
+			weight += w
+			rowLoss = w * ((top - float64(row[t])) + l)
+			if o.Smoothing != 0 {
+				rowLoss += o.Smoothing * (smoothLoss(row, o.Weight, top, l)/float64(cols) - rowLoss)
+			}
 		default:
 			rowLoss = math.NaN()
 			if bad < 0 {
@@ -50,22 +70,22 @@ func CrossEntropy[T Float, I Index](part []float64, loss, lse, x []T, targets []
 			loss[r] = T(rowLoss)
 		}
 	}
-	part[0], part[1], part[2] = sum, float64(kept), float64(bad)
+	part[0], part[1], part[2] = sum, weight, float64(bad)
 }
 
 // CrossEntropyFinish adds up the parts of all chunks of [rows cols]. bad is the first row with a bad target, or -1.
-func CrossEntropyFinish(parts []float64, rows, cols int) (sum float64, kept, bad int) {
+func CrossEntropyFinish(parts []float64, rows, cols int) (sum, weight float64, bad int) {
 	bad = -1
 	for c := range RowChunks(rows, cols) {
 		p := parts[c*CrossEntropyPart:][:CrossEntropyPart]
 		sum += p[0]
-		kept += int(p[1])
+		weight += p[1]
 		if bad < 0 && p[2] >= 0 {
 			lo, _ := RowRange(rows, cols, c)
 			bad = lo + int(p[2])
 		}
 	}
-	return sum, kept, bad
+	return sum, weight, bad
 }
 
 // logSumExp is top = max x and l = log sum exp(x - top). NaN and +Inf anywhere make l NaN, as does a row of -Inf.
@@ -97,14 +117,34 @@ func expBelow[T Float](e []float64, x []T, top float64) {
 	exp[T](e)
 }
 
+// smoothLoss is the sum of w (lse - x).
+func smoothLoss[T Float](x, w []T, top, l float64) float64 {
+	var sum float64
+	for i, v := range x {
+		d := (top - float64(v)) + l
+		if w != nil {
+			d *= float64(w[i])
+		}
+		sum += d
+	}
+	return sum
+}
+
 // CrossEntropyBackward fills the rows of dx, or adds to them, where k = scale, times g[r] unless g is nil. dx may be x.
 func CrossEntropyBackward[T Float, I Index](
-	dx []T, add bool, g []T, scale float64, x, lse []T, targets []I, cols int, ignore int64,
+	dx []T, add bool, g []T, scale float64, x, lse []T, targets []I, cols int, o *CrossEntropyOptions[T],
 ) {
+	share := o.Smoothing / float64(cols)
+	spread := 0.0 // s/cols sum(w)
+	if o.Smoothing != 0 {
+		spread = o.Smoothing
+		if o.Weight != nil {
+			spread = share * sumRow(o.Weight)
+		}
+	}
 	for r, target := range targets {
-		d, row := dx[r*cols:][:cols], x[r*cols:][:cols]
-		t := int64(target)
-		if t == ignore {
+		d, t := dx[r*cols:][:cols], int64(target)
+		if t == o.Ignore {
 			if !add {
 				clear(d)
 			}
@@ -114,18 +154,39 @@ func CrossEntropyBackward[T Float, I Index](
 		if g != nil {
 			k *= float64(g[r])
 		}
-		var e [expBlock]float64
-		for at := 0; at < cols; at += expBlock {
-			n := min(cols-at, expBlock)
-			expBelow(e[:n], row[at:at+n], float64(lse[r]))
-			for i, v := range e[:n] {
-				z := T(k * v)
-				if add {
-					z += d[at+i]
-				}
-				d[at+i] = z
-			}
+		a := (1 - o.Smoothing) * o.weight(t)
+		scaledSoftmax(d, add, x[r*cols:][:cols], float64(lse[r]), k*(a+spread))
+		if share != 0 {
+			subtractWeights(d, o.Weight, k*share)
 		}
-		d[t] -= T(k)
+		d[t] -= T(k * a)
+	}
+}
+
+// scaledSoftmax fills d with k exp(x - lse), or adds it.
+func scaledSoftmax[T Float](d []T, add bool, x []T, lse, k float64) {
+	var e [expBlock]float64
+	for len(x) > 0 {
+		n := min(len(x), expBlock)
+		expBelow(e[:n], x[:n], lse)
+		piece := d[:n]
+		for i, v := range e[:n] {
+			z := T(k * v)
+			if add {
+				z += piece[i]
+			}
+			piece[i] = z
+		}
+		d, x = d[n:], x[n:]
+	}
+}
+
+func subtractWeights[T Float](d, w []T, k float64) {
+	for i := range d {
+		z := k
+		if w != nil {
+			z *= float64(w[i])
+		}
+		d[i] -= T(z)
 	}
 }

@@ -8,7 +8,8 @@
 //     same time. Pieces are cut by shape alone (Range, RowRange, ColRange), never by how many workers there are. Sums
 //     that cross pieces go through one partial sum a piece, added up in one fixed order by a Finish function.
 //   - NaN and Inf go through as IEEE 754 says: no term is skipped because a factor is zero.
-//   - Sums are carried in float64 whatever the element type is.
+//   - Reductions are carried in float64 and rounded once, whatever the element type is. Sums that are made in the
+//     destination itself (GEMM, Accumulate, EmbeddingBackward) are its type's.
 //   - Bits are a promise for one build (tag, architecture, CPU family), not between builds.
 //
 // # Conventions
@@ -16,5 +17,6 @@
 // The destination comes first. Where a function has a parameter add, it adds to the destination if add is true and
 // fills it otherwise, whatever it held before. A destination may be the very same memory as an operand of the same
 // shape, but may not overlap one at a shift. Row kernels take matrices as flat slices, row after row, and the number of
-// columns. Lengths are the caller's duty: a wrong one ends in an index out of range, not in an error.
+// columns. Operands that are optional are nil; Cut takes the piece of one. Lengths are the caller's duty: a wrong one ends
+// in an index out of range, not in an error.
 package kernel

@@ -20,9 +20,7 @@ func GELU[T Float](y, x []T) {
 	for len(x) > 0 {
 		n := min(len(x), expBlock)
 		normal(cdf[:n], density[:n], x[:n])
-		for i, v := range x[:n] {
-			y[i] = T(float64(v) * cdf[i])
-		}
+		chain(y[:n], false, x[:n], cdf[:n])
 		x, y = x[n:], y[n:]
 	}
 }
@@ -41,10 +39,10 @@ func GELUBackward[T Float](dst []T, add bool, g, x []T) {
 	}
 }
 
-// chain fills dst with g slope, or adds it.
-func chain[T Float](dst []T, add bool, g []T, slope []float64) {
-	dst, g = dst[:len(slope)], g[:len(slope)]
-	for i, v := range slope {
+// chain fills dst with g k, or adds it.
+func chain[T Float](dst []T, add bool, g []T, k []float64) {
+	dst, g = dst[:len(k)], g[:len(k)]
+	for i, v := range k {
 		d := T(float64(g[i]) * v)
 		if add {
 			d += dst[i]
@@ -77,9 +75,7 @@ func GELUTanh[T Float](y, x []T) {
 	for len(x) > 0 {
 		n := min(len(x), expBlock)
 		geluSigmoid(s[:n], x[:n])
-		for i, v := range x[:n] {
-			y[i] = T(float64(v) * s[i])
-		}
+		chain(y[:n], false, x[:n], s[:n])
 		x, y = x[n:], y[n:]
 	}
 }

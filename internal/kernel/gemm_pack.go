@@ -20,7 +20,8 @@ func (g *GEMM[T]) packA(rows []T, t gemmBlock, k, depth int) {
 }
 
 // packB packs depth rows of op(B), from row k on, and the columns of the tile into panels: element (k, j) of a panel
-// is at k*tileCols+j. Columns past the edge are zero; what is computed from them is dropped.
+// is at k*tileCols+j. What is computed from columns past the edge is dropped; they are zero all the same,
+// because what scratch happens to hold might be subnormal, and slow.
 func (g *GEMM[T]) packB(panels []T, t gemmBlock, k, depth int) {
 	whole := t.cols - t.cols%tileCols // columns in full panels
 	if g.TransB {

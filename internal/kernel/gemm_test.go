@@ -115,12 +115,12 @@ func TestGEMMPanics(t *testing.T) {
 	for text, spoil := range map[string]func(g *kernel.GEMM[float32]){
 		"A has 14 elements, want 3 rows of 5 with leading dimension 5": func(g *kernel.GEMM[float32]) { g.A = g.A[:14] },
 		"A has 15 elements, want 5 rows of 3 with leading dimension 5": func(g *kernel.GEMM[float32]) { g.TransA = true },
-		"B has 19 elements":                     func(g *kernel.GEMM[float32]) { g.B = g.B[:19] },
-		"C has 12 elements":                     func(g *kernel.GEMM[float32]) { g.LDC = 5 },
-		"leading dimension 3 of B":              func(g *kernel.GEMM[float32]) { g.LDB = 3 },
-		"leading dimension -1 of A":             func(g *kernel.GEMM[float32]) { g.LDA = -1 },
-		"negative size":                         func(g *kernel.GEMM[float32]) { g.K = -1 },
-		"Bias has 3 elements":                   func(g *kernel.GEMM[float32]) { g.Bias = make([]float32, 3) },
+		"B has 19 elements":                           func(g *kernel.GEMM[float32]) { g.B = g.B[:19] },
+		"C has 12 elements":                           func(g *kernel.GEMM[float32]) { g.LDC = 5 },
+		"leading dimension 3 of B":                    func(g *kernel.GEMM[float32]) { g.LDB = 3 },
+		"leading dimension -1 of A":                   func(g *kernel.GEMM[float32]) { g.LDA = -1 },
+		"negative size":                               func(g *kernel.GEMM[float32]) { g.K = -1 },
+		"Bias has 3 elements":                         func(g *kernel.GEMM[float32]) { g.Bias = make([]float32, 3) },
 		fmt.Sprint("leading dimension ", math.MaxInt): func(g *kernel.GEMM[float32]) { g.LDA = math.MaxInt },
 	} {
 		g := good()

@@ -81,22 +81,29 @@ func squaredDistance[T Float](x []T, m float64) float64 {
 // LayerNormBackward fills the rows of dx with the gradient of x, or adds it. dx may be g.
 func LayerNormBackward[T Float](dx []T, add bool, g, x, w, stats []T, cols int) {
 	for r := 0; len(x) > 0; r++ {
-		d, gr, xr := dx[:cols], g[:cols], x[:cols]
-		mean, rstd := stats[2*r], stats[2*r+1]
-		s1, s2 := rowProducts(gr, xr, w, mean, rstd)
-		m1, m2 := T(s1/float64(cols)), T(s2/float64(cols))
-		for i, v := range xr {
-			gw := gr[i]
-			if w != nil {
-				gw *= w[i]
-			}
-			z := rstd * (gw - m1 - (v-mean)*rstd*m2)
-			if add {
-				z += d[i]
-			}
-			d[i] = z
-		}
+		layerNormBackwardRow(dx[:cols], add, g[:cols], x[:cols], w, stats[2*r], stats[2*r+1])
 		dx, g, x = dx[cols:], g[cols:], x[cols:]
+	}
+}
+
+func layerNormBackwardRow[T Float](dx []T, add bool, g, x, w []T, mean, rstd T) {
+	s1, s2 := rowProducts(g, x, w, mean, rstd)
+	n := float64(len(x))
+	m1, m2 := T(s1/n), T(s2/n)
+	dx, g = dx[:len(x)], g[:len(x)]
+	if w != nil {
+		w = w[:len(x)]
+	}
+	for i, v := range x {
+		gw := g[i]
+		if w != nil {
+			gw *= w[i]
+		}
+		z := rstd * (gw - m1 - (v-mean)*rstd*m2)
+		if add {
+			z += dx[i]
+		}
+		dx[i] = z
 	}
 }
 

@@ -16,10 +16,10 @@ func NewLayerNormAffine(rows, cols int) LayerNormAffine {
 }
 
 // Chunks is how many pieces LayerNormAffinePart works in.
-func (p *LayerNormAffine) Chunks() int { return p.grid.chunks() }
+func (p LayerNormAffine) Chunks() int { return p.grid.chunks() }
 
 // SharedBytes is the room for partial sums: two float64 a column and row range.
-func (p *LayerNormAffine) SharedBytes() int64 { return int64(p.grid.nr*p.grid.cols) * 2 * 8 }
+func (p LayerNormAffine) SharedBytes() int64 { return int64(p.grid.nr*p.grid.cols) * 2 * 8 }
 
 // LayerNormAffinePart sums chunk c into shared.
 func LayerNormAffinePart[T Float](p LayerNormAffine, g, x, stats []T, shared []float64, c int) {

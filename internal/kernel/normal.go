@@ -21,27 +21,33 @@ func normal[T Float](cdf, density []float64, x []T) {
 		density[i] = -0.5 * float64(v) * float64(v)
 	}
 	exp[T](density)
-	for i, v := range x {
-		if isFloat32[T]() {
-			cdf[i] = cdf32(float64(v), density[i])
-		} else {
+	if isFloat32[T]() {
+		cdf32(cdf, density, x)
+	} else {
+		for i, v := range x {
 			cdf[i] = 0.5 * math.Erfc(-float64(v)/math.Sqrt2)
 		}
+	}
+	for i := range density {
 		density[i] *= invSqrt2Pi
 	}
 }
 
-// cdf32 is the cdf at x, where e is exp(-x^2/2). Odd and even powers of u go separately, so that the two chains overlap,
-// and the sign of x, which no predictor can know, chooses without a branch.
-func cdf32(x, e float64) float64 {
-	t := 3 / (3 + math.Abs(x)*(1/math.Sqrt2))
-	u := 2*t - 1
-	v := u * u
-	even := 0.35800230242766817 + v*(0.19674277926687531+v*(0.039842691688184918+v*(-0.00040478056785391708+
-		v*(-0.00018087381493980814+v*(3.2912357443626306e-05+v*-3.4341596426568088e-06)))))
-	odd := 0.29446481506229361 + v*(0.10348916310367262+v*(0.0089417900375107929+v*(-0.0010091414854236994+
-		v*(8.8327807117150048e-05+v*-6.5519701358818239e-06))))
-	tail := 0.5 * e * t * (even + u*odd)
-	negative := -(math.Float64bits(x) >> 63) // all ones or none
-	return math.Float64frombits(math.Float64bits(tail)&negative | math.Float64bits(1-tail)&^negative)
+// cdf32 fills cdf, where e holds exp(-x^2/2). Odd and even powers of u go separately, so that the two chains overlap, and
+// the sign of x, which no predictor can know, chooses without a branch.
+func cdf32[T Float](cdf, e []float64, x []T) {
+	cdf, e = cdf[:len(x)], e[:len(x)]
+	for i, v := range x {
+		x := float64(v)
+		t := 3 / (3 + math.Abs(x)*(1/math.Sqrt2))
+		u := 2*t - 1
+		v := u * u
+		even := 0.35800230242766817 + v*(0.19674277926687531+v*(0.039842691688184918+v*(-0.00040478056785391708+
+			v*(-0.00018087381493980814+v*(3.2912357443626306e-05+v*-3.4341596426568088e-06)))))
+		odd := 0.29446481506229361 + v*(0.10348916310367262+v*(0.0089417900375107929+v*(-0.0010091414854236994+
+			v*(8.8327807117150048e-05+v*-6.5519701358818239e-06))))
+		tail := 0.5 * e[i] * t * (even + u*odd)
+		negative := -(math.Float64bits(x) >> 63) // all ones or none
+		cdf[i] = math.Float64frombits(math.Float64bits(tail)&negative | math.Float64bits(1-tail)&^negative)
+	}
 }

@@ -20,7 +20,7 @@ func TestAdam(t *testing.T) {
 	kerneltest.Adam(t, kernel.AdamStep[float64])
 	kerneltest.OptimSpecials(t, func(scale float64, p, g []float32) {
 		h := kernel.Adam{LR: 0.1, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Correct1: 0.1, Correct2: 0.001, GradScale: scale}
-		kernel.AdamStep(&h, p, g, make([]float32, len(p)), make([]float32, len(p)))
+		kernel.AdamStep(&h, p, g, make([]float32, len(p)), make([]float32, len(p)), nil)
 	})
 }
 
@@ -41,7 +41,7 @@ func BenchmarkAdamW(b *testing.B) {
 	for _, s := range benchSizes {
 		p, g, m, v := make([]float32, s.n), kerneltest.Rand[float32](s.n, 1), make([]float32, s.n), make([]float32, s.n)
 		b.Run(s.name, func(b *testing.B) {
-			perElement(b, s.n, 28, func() { kernel.AdamStep(&h, p, g, m, v) })
+			perElement(b, s.n, 28, func() { kernel.AdamStep(&h, p, g, m, v, nil) })
 		})
 	}
 }

@@ -14,7 +14,7 @@
 
 package kernel
 
-// SumTo is the plan of one such sum: pure shape, cheap to make (about 100 ns), so each chunk may make its own.
+// SumTo is the plan of one such sum: pure shape, cheap to make (a fraction of a microsecond), so each chunk may make its own.
 type SumTo struct {
 	kept, reduced dims
 	inner         bool // the innermost dimension is reduced

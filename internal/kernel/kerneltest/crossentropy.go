@@ -11,99 +11,131 @@ import (
 
 type (
 	// CrossEntropyFunc has the signature of kernel.CrossEntropy.
-	CrossEntropyFunc[T kernel.Float, I kernel.Index] = func(part []float64, loss, lse, x []T, targets []I, cols int, ignore int64)
+	CrossEntropyFunc[T kernel.Float, I kernel.Index] = func(
+		part []float64, loss, lse, x []T, targets []I, cols int, o *kernel.CrossEntropyOptions[T])
 	// CrossEntropyBackwardFunc has the signature of kernel.CrossEntropyBackward.
 	CrossEntropyBackwardFunc[T kernel.Float, I kernel.Index] = func(
-		dx []T, add bool, g []T, scale float64, x, lse []T, targets []I, cols int, ignore int64)
+		dx []T, add bool, g []T, scale float64, x, lse []T, targets []I, cols int, o *kernel.CrossEntropyOptions[T])
 )
 
 const ignored = -100
 
-// ceCase is logits with targets, one in five ignored, and the naive loss and log-sum-exp of each row.
+// ceCase is logits with targets, one in five ignored, and the naive loss, log-sum-exp and gradient of each row's loss.
 type ceCase[T kernel.Float, I kernel.Index] struct {
 	rows, cols int
 	x          []T
 	targets    []I
+	o          *kernel.CrossEntropyOptions[T]
 	loss, lse  []float64
-	sum        float64
-	kept       int
+	dx         []float64
+	sum, kept  float64
 }
 
-func newCECase[T kernel.Float, I kernel.Index](rows, cols int) *ceCase[T, I] {
-	k := &ceCase[T, I]{rows: rows, cols: cols, x: Rand[T](rows*cols, 1), targets: Indices[I](rows, cols, 2)}
-	k.loss, k.lse = make([]float64, rows), make([]float64, rows)
+// ceCases are all matrices with each option, and one with all of them.
+func ceCases[T kernel.Float, I kernel.Index](run func(k *ceCase[T, I])) {
+	for _, m := range Matrices() {
+		weight := Rand[T](m[1], 7)
+		for i := range weight {
+			weight[i] = max(weight[i], -weight[i])
+		}
+		run(newCECase[T, I](m[0], m[1], &kernel.CrossEntropyOptions[T]{Ignore: ignored}))
+		run(newCECase[T, I](m[0], m[1], &kernel.CrossEntropyOptions[T]{Ignore: ignored, Weight: weight}))
+		run(newCECase[T, I](m[0], m[1], &kernel.CrossEntropyOptions[T]{Ignore: ignored, Smoothing: 0.1}))
+		run(newCECase[T, I](m[0], m[1], &kernel.CrossEntropyOptions[T]{Ignore: ignored, Smoothing: 0.3, Weight: weight}))
+	}
+}
+
+func newCECase[T kernel.Float, I kernel.Index](rows, cols int, o *kernel.CrossEntropyOptions[T]) *ceCase[T, I] {
+	k := &ceCase[T, I]{rows: rows, cols: cols, x: Rand[T](rows*cols, 1), targets: Indices[I](rows, cols, 2), o: o}
+	k.loss, k.lse, k.dx = make([]float64, rows), make([]float64, rows), make([]float64, rows*cols)
 	for r := range rows {
 		if r%5 == 2 {
 			k.targets[r] = ignored
 		}
-		var e float64
-		row := k.x[r*cols:][:cols]
-		for i, v := range row {
-			row[i] = 4 * v
-			e += math.Exp(float64(row[i]))
-		}
-		k.lse[r] = math.Log(e)
-		if k.targets[r] != ignored {
-			k.loss[r] = k.lse[r] - float64(row[k.targets[r]])
-			k.sum += k.loss[r]
-			k.kept++
-		}
+		k.row(r)
 	}
 	return k
 }
 
-// CrossEntropy tests losses, log-sum-exps, the sum and the count.
+// row takes the loss as the cross-entropy with a mixture q of the target and all classes: sum of q w (lse - x).
+func (k *ceCase[T, I]) row(r int) {
+	var e float64
+	row := k.x[r*k.cols:][:k.cols]
+	for i, v := range row {
+		row[i] = 4 * v
+		e += math.Exp(float64(row[i]))
+	}
+	k.lse[r] = math.Log(e)
+	if k.targets[r] == ignored {
+		return
+	}
+	var mass float64
+	for i, v := range row {
+		q := k.o.Smoothing / float64(k.cols)
+		if i == int(k.targets[r]) {
+			q += 1 - k.o.Smoothing
+		}
+		if k.o.Weight != nil {
+			q *= float64(k.o.Weight[i])
+		}
+		mass += q
+		k.loss[r] += q * (k.lse[r] - float64(v))
+		k.dx[r*k.cols+i] = -q
+	}
+	for i, v := range row {
+		k.dx[r*k.cols+i] += mass * math.Exp(float64(v)-k.lse[r])
+	}
+	w := 1.0
+	if k.o.Weight != nil {
+		w = float64(k.o.Weight[k.targets[r]])
+	}
+	k.sum += k.loss[r]
+	k.kept += w
+}
+
+// CrossEntropy tests losses, log-sum-exps, the sum and the weight.
 func CrossEntropy[T kernel.Float, I kernel.Index](t *testing.T, forward CrossEntropyFunc[T, I]) {
-	for _, m := range Matrices() {
-		k := newCECase[T, I](m[0], m[1])
+	ceCases(func(k *ceCase[T, I]) {
 		rows, cols := k.rows, k.cols
-		var sum float64
-		var kept, bad int
+		var sum, kept float64
+		var bad int
 		got := AnyOrder(t, kernel.RowChunks(rows, cols), func() (func(int), func() []T) {
 			out := dirty[T](2*rows, false)
 			parts := make([]float64, kernel.CrossEntropyPart*kernel.RowChunks(rows, cols))
 			return func(c int) {
 					lo, hi := kernel.RowRange(rows, cols, c)
 					part := parts[c*kernel.CrossEntropyPart:][:kernel.CrossEntropyPart]
-					forward(part, out[lo:hi], out[rows+lo:rows+hi], k.x[lo*cols:hi*cols], k.targets[lo:hi], cols, ignored)
+					forward(part, out[lo:hi], out[rows+lo:rows+hi], k.x[lo*cols:hi*cols], k.targets[lo:hi], cols, k.o)
 				}, func() []T {
 					sum, kept, bad = kernel.CrossEntropyFinish(parts, rows, cols)
 					return append(out, T(sum))
 				}
 		})
-		Close(t, append(append([]float64{}, k.loss...), k.lse...), got[:2*rows], 2, 8, "loss, lse", m)
-		Close64(t, []float64{k.sum}, got[2*rows:], k.sum+1, "sum", m)
-		require.Equal(t, k.kept, kept)
+		slack := slack64[T](cols) * 32
+		Close(t, append(append([]float64{}, k.loss...), k.lse...), got[:2*rows], 2, 8+slack, "loss, lse", rows, cols, k.o)
+		Close64(t, []float64{k.sum}, got[2*rows:], k.sum+1, "sum", rows, cols, k.o)
+		require.InEpsilon(t, k.kept+1, kept+1, 1e-12)
 		require.Equal(t, -1, bad)
 		part := make([]float64, kernel.CrossEntropyPart)
-		forward(part, nil, nil, k.x, k.targets, cols, ignored)
+		forward(part, nil, nil, k.x, k.targets, cols, k.o)
 		require.InDelta(t, sum, part[0], 1e-9*(1+math.Abs(sum)))
-	}
+	})
 }
 
 // CrossEntropyBackward tests the gradient with and without a factor a row.
 func CrossEntropyBackward[T kernel.Float, I kernel.Index](t *testing.T, backward CrossEntropyBackwardFunc[T, I]) {
 	const scale = 0.75
-	for _, m := range Matrices() {
-		k := newCECase[T, I](m[0], m[1])
+	ceCases(func(k *ceCase[T, I]) {
 		rows, cols := k.rows, k.cols
 		lse := make([]T, rows)
 		for r, v := range k.lse {
 			lse[r] = T(v)
 		}
 		for _, g := range [][]T{nil, Rand[T](rows, 5)} {
-			want := make([]float64, rows*cols)
+			want := clone(k.dx)
 			for i := range want {
-				r := i / cols
-				factor := scale
-				if g != nil {
-					factor *= float64(g[r])
-				}
-				if k.targets[r] != ignored {
-					want[i] = factor * math.Exp(float64(k.x[i])-k.lse[r])
-					if int(k.targets[r]) == i%cols {
-						want[i] -= factor
-					}
+				if want[i] *= scale; g != nil {
+					want[i] *= float64(g[i/cols])
 				}
 			}
 			for _, add := range []bool{false, true} {
@@ -111,13 +143,13 @@ func CrossEntropyBackward[T kernel.Float, I kernel.Index](t *testing.T, backward
 					dx := dirty[T](rows*cols, add)
 					return func(c int) {
 						lo, hi := kernel.RowRange(rows, cols, c)
-						backward(dx[lo*cols:hi*cols], add, kernel.Cut(g, lo, hi), scale, k.x[lo*cols:hi*cols], lse[lo:hi], k.targets[lo:hi], cols, ignored)
+						backward(dx[lo*cols:hi*cols], add, kernel.Cut(g, lo, hi), scale, k.x[lo*cols:hi*cols], lse[lo:hi], k.targets[lo:hi], cols, k.o)
 					}, func() []T { return dx }
 				})
-				Close(t, plus(want, dirty[T](rows*cols, add), add), got, 16, 16, "dx", m, g != nil, add)
+				Close(t, plus(want, dirty[T](rows*cols, add), add), got, 16, 32+32*slack64[T](cols), "dx", rows, cols, k.o, g != nil, add)
 			}
 		}
-	}
+	})
 }
 
 // CrossEntropyCorners tests extreme logits, NaN, infinities, bad targets, and the gradient over the logits themselves.
@@ -145,10 +177,11 @@ func CrossEntropyCorners[T kernel.Float, I kernel.Index](
 		{x: [3]T{0, 0, 0}, target: 3, loss: math.NaN(), bad: true},
 		{x: [3]T{0, 0, 0}, target: -1, loss: math.NaN(), bad: true},
 	}
+	o := &kernel.CrossEntropyOptions[T]{Ignore: ignored}
 	for _, r := range rows {
 		part, loss, lse, x := make([]float64, kernel.CrossEntropyPart), make([]T, 2), make([]T, 2), append([]T{0, 0, 0}, r.x[:]...)
 		targets := []I{1, r.target}
-		forward(part, loss, lse, x, targets, 3, ignored)
+		forward(part, loss, lse, x, targets, 3, o)
 		Close(t, []float64{math.Log(3), r.loss}, loss, 2, 2, r)
 		if r.bad {
 			require.Equal(t, 1.0, part[2])
@@ -156,8 +189,8 @@ func CrossEntropyCorners[T kernel.Float, I kernel.Index](
 		}
 		require.Equal(t, -1.0, part[2])
 		want, got := make([]T, 6), clone(x)
-		backward(want, false, nil, 1, x, lse, targets, 3, ignored)
-		backward(got, false, nil, 1, got, lse, targets, 3, ignored)
+		backward(want, false, nil, 1, x, lse, targets, 3, o)
+		backward(got, false, nil, 1, got, lse, targets, 3, o)
 		SameBits(t, want, got, "in place")
 		if r.target == ignored {
 			SameBits(t, make([]T, 3), got[3:])

@@ -92,25 +92,26 @@ func gemmEdges[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
 	}
 }
 
-// gemmSpecial puts an Inf or a NaN in each place of A and then of B, whose partners hold zeros: nothing may skip them.
+// gemmSpecial puts an Inf or a NaN in each place of A and then of B, whose partners are 0, 1 or -1: no product with a
+// zero may be left out.
 func gemmSpecial[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
 	for _, s := range [][3]int{{1, 5, 9}, {5, 1, 9}, {3, 5, 9}, {7, 17, 4}} {
 		gemmCase{m: s[0], n: s[1], k: s[2]}.variants(func(c gemmCase) {
-			for _, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
-				for i := range c.m * c.k {
+			for i, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
+				for at := range c.m * c.k {
 					p := newProduct[T](c)
 					for j := range c.n {
-						*p.b(i%c.k, j) = T(j%3 - 1) // Inf times -1, 0 and 1
+						*p.b(at%c.k, j) = T((i+j)%3 - 1)
 					}
-					*p.a(i/c.k, i%c.k) = T(v)
+					*p.a(at/c.k, at%c.k) = T(v)
 					p.check(t, run)
 				}
-				for i := range c.k * c.n {
+				for at := range c.k * c.n {
 					p := newProduct[T](c)
 					for j := range c.m {
-						*p.a(j, i/c.n) = T(j%3 - 1)
+						*p.a(j, at/c.n) = T((i+j+1)%3 - 1)
 					}
-					*p.b(i/c.n, i%c.n) = T(v)
+					*p.b(at/c.n, at%c.n) = T(v)
 					p.check(t, run)
 				}
 			}

@@ -46,7 +46,7 @@ func SGD[T kernel.Float](t *testing.T, step func(h *kernel.SGD, p, g, buf []T)) 
 }
 
 // Adam tests five steps of AdamW and of Adam against torch's rule in float64.
-func Adam[T kernel.Float](t *testing.T, step func(h *kernel.Adam, p, g, m, v []T)) {
+func Adam[T kernel.Float](t *testing.T, step func(h *kernel.Adam, p, g, m, v, top []T)) {
 	for _, h := range []kernel.Adam{
 		{LR: 1e-2, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: 0.1, GradScale: 1},
 		{LR: 1e-2, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, GradScale: 0.125, Maximize: true},
@@ -54,25 +54,35 @@ func Adam[T kernel.Float](t *testing.T, step func(h *kernel.Adam, p, g, m, v []T
 		{LR: 1e-2, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: 0.1, GradScale: 1, L2: true},
 		{WeightDecay: 0.1, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, GradScale: 1},
 	} {
-		optimizer(t, fmt.Sprintf("%+v", h), 2, func(k int, p, g []T, state [][]T) {
-			h := h
-			h.Correct1, h.Correct2 = 1-math.Pow(h.Beta1, float64(k+1)), 1-math.Pow(h.Beta2, float64(k+1))
-			step(&h, p, g, state[0], state[1])
-		}, func(k int, p, g float64, state []float64) (float64, []float64) {
-			if g *= h.GradScale; h.Maximize {
-				g = -g
-			}
-			if h.L2 {
-				g += h.WeightDecay * p
-			} else {
-				p *= 1 - h.LR*h.WeightDecay
-			}
-			state[0] = h.Beta1*state[0] + (1-h.Beta1)*g
-			state[1] = h.Beta2*state[1] + (1-h.Beta2)*g*g
-			c1, c2 := 1-math.Pow(h.Beta1, float64(k+1)), 1-math.Pow(h.Beta2, float64(k+1))
-			return p - h.LR*(state[0]/c1)/(math.Sqrt(state[1]/c2)+h.Eps), state
-		})
+		for states := 2; states <= 3; states++ { // without and with AMSGrad
+			optimizer(t, fmt.Sprintf("%+v", h), states, func(k int, p, g []T, state [][]T) {
+				h := h
+				h.Correct1, h.Correct2 = 1-math.Pow(h.Beta1, float64(k+1)), 1-math.Pow(h.Beta2, float64(k+1))
+				step(&h, p, g, state[0], state[1], append(state, nil)[2])
+			}, func(k int, p, g float64, state []float64) (float64, []float64) { return adam(&h, k, p, g, state) })
+		}
 	}
+}
+
+// adam is one step of one parameter.
+func adam(h *kernel.Adam, k int, p, g float64, state []float64) (float64, []float64) {
+	if g *= h.GradScale; h.Maximize {
+		g = -g
+	}
+	if h.L2 {
+		g += h.WeightDecay * p
+	} else {
+		p *= 1 - h.LR*h.WeightDecay
+	}
+	state[0] = h.Beta1*state[0] + (1-h.Beta1)*g
+	state[1] = h.Beta2*state[1] + (1-h.Beta2)*g*g
+	v := state[1]
+	if len(state) > 2 {
+		state[2] = max(state[2], v)
+		v = state[2]
+	}
+	c1, c2 := 1-math.Pow(h.Beta1, float64(k+1)), 1-math.Pow(h.Beta2, float64(k+1))
+	return p - h.LR*(state[0]/c1)/(math.Sqrt(v/c2)+h.Eps), state
 }
 
 // optimizer runs optimSteps steps by chunks and compares the parameters, within 16 Eps, and the state, within 32.

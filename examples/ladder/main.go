@@ -1,0 +1,154 @@
+// Ladder trains the same network on MNIST under one memory technique after another and shows how the peak falls: what
+// the dry run predicted, what the run took, the split by kind, the resident set of a fresh process, time, loss,
+// accuracy.
+//
+//	go run ./examples/ladder -quick     3 steps a rung
+//	go run ./examples/ladder            whole epochs, with accuracy
+//
+// It draws ladder.png. Each rung runs in a process of its own.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/thimble-ml/thimble"
+	"github.com/thimble-ml/thimble/examples/internal/row"
+)
+
+func main() {
+	row.ServeChild(serve)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := ladder(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// serve runs one rung in the child process.
+func serve(ctx context.Context, config string, p *row.Progress) (any, error) {
+	var c settings
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		return nil, err
+	}
+	return run(ctx, c, p)
+}
+
+// options are the flags that stay in the parent.
+type options struct {
+	settings
+	json  bool
+	chart string
+}
+
+func parse(args []string, errw io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("ladder", flag.ContinueOnError)
+	f.SetOutput(errw)
+	quick := f.Bool("quick", false, "3 steps a rung: peaks and loss, no accuracy")
+	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
+	f.StringVar(&o.chart, "chart", "ladder.png", "where to draw the chart; empty: nowhere")
+	f.StringVar(&o.Rung, "rung", "", "run this rung only")
+	f.StringVar(&o.Data, "data", "", "folder of IDX files (default: MNIST from the Go module cache)")
+	f.IntVar(&o.Batch, "batch", 1024, "images an update")
+	f.IntVar(&o.Hidden, "hidden", 512, "width of the hidden layers")
+	f.IntVar(&o.Steps, "steps", 0, "updates a rung (default: whole epochs)")
+	f.IntVar(&o.Epochs, "epochs", 3, "epochs a rung")
+	f.Uint64Var(&o.Seed, "seed", 1, "of weights and batches")
+	f.IntVar(&o.Threads, "threads", 0, "workers (default: all processors)")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if *quick && o.Steps == 0 {
+		o.Steps = 3
+	}
+	if o.Steps > 0 {
+		o.Epochs = 0
+	}
+	return o, o.check(f.Args())
+}
+
+func (o options) check(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("ladder: argument %q: want flags only, see -help", rest[0])
+	case o.Steps < 0 || o.Epochs < 0 || o.Steps+o.Epochs == 0:
+		return fmt.Errorf("ladder: %d steps, %d epochs: want 1 or more of either", o.Steps, o.Epochs)
+	case o.Batch < 1 || o.Hidden < 1 || o.Threads < 0:
+		return fmt.Errorf("ladder: batch %d, hidden %d, threads %d: want positive numbers", o.Batch, o.Hidden, o.Threads)
+	}
+	return nil
+}
+
+// ladder runs the rungs and shows them.
+func ladder(ctx context.Context, args []string, out, errw io.Writer) error {
+	o, err := parse(args, errw)
+	if err == flag.ErrHelp {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	todo := rungs
+	if o.Rung != "" {
+		r, err := findRung(o.Rung)
+		if err != nil {
+			return err
+		}
+		todo = []rung{r}
+	}
+	rows, err := climb(ctx, o.settings, todo, errw)
+	if err != nil {
+		return err
+	}
+	if err := show(out, o, rows); err != nil {
+		return err
+	}
+	if o.chart == "" {
+		return nil
+	}
+	if err := row.Chart(o.chart, "Peak memory of one training step, MLP on MNIST", rows); err != nil {
+		return err
+	}
+	fmt.Fprintf(errw, "chart: %s\n", o.chart)
+	return nil
+}
+
+// climb runs each rung in a fresh process.
+func climb(ctx context.Context, c settings, todo []rung, errw io.Writer) ([]row.Row, error) {
+	p := row.NewProgress(errw, len(todo))
+	var rows []row.Row
+	for _, r := range todo {
+		c.Rung = r.name
+		config, err := json.Marshal(c)
+		if err != nil {
+			return nil, err
+		}
+		var got row.Row
+		p.Start(r.name, 0)
+		if err := row.RunChild(ctx, string(config), &got, p); err != nil {
+			return nil, err
+		}
+		got.Note = r.note
+		if err := got.Check(); err != nil {
+			return nil, err
+		}
+		p.Done(got)
+		rows = append(rows, got)
+	}
+	return rows, nil
+}
+
+func show(out io.Writer, o options, rows []row.Row) error {
+	if o.json {
+		return row.WriteJSON(out, rows)
+	}
+	fmt.Fprintf(out, "MLP, 2 hidden layers of %d, %d images an update; %s\n\n", o.Hidden, o.Batch, thimble.Features())
+	return row.Table(out, rows)
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/thimble-ml/thimble/examples/internal/row"
+)
+
+func TestMain(m *testing.M) {
+	row.ServeChild(serve)
+	os.Exit(m.Run())
+}
+
+// climbed runs the program with -json and gives its rows.
+func climbed(t *testing.T, args ...string) []row.Row {
+	t.Helper()
+	var out, errw bytes.Buffer
+	chart := filepath.Join(t.TempDir(), "chart.png")
+	require.NoError(t, ladder(context.Background(), append(args, "-json", "-chart", chart), &out, &errw), "%s", errw.String())
+	rows, err := row.ReadJSON(&out) // one array, and nothing else
+	require.NoError(t, err)
+	require.FileExists(t, chart)
+	return rows
+}
+
+// TestQuick is the README's command: what is predicted is what is measured, to the byte, the resident set follows the
+// arena (law M5), and the README shows these figures.
+func TestQuick(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the README's form of the example")
+	}
+	rows := climbed(t, "-quick")
+	require.Len(t, rows, len(rungs))
+	for i, r := range rows {
+		require.Equal(t, rungs[i].name, r.Name)
+		require.Equal(t, 3, r.Steps)
+		require.Equal(t, *r.PredictedPeak, *r.MeasuredPeak, r.Name)
+		require.Equal(t, *r.MeasuredPeak, r.ByKind.Sum())
+		_, has := r.Accuracy.Value()
+		require.False(t, has)
+		if i > 0 {
+			require.Less(t, r.Peak(), rows[i-1].Peak(), "%s is no rung", r.Name)
+		}
+		requireM5(t, r)
+	}
+	first, _ := rows[0].Loss.Value()
+	second, _ := rows[1].Loss.Value()
+	require.InDelta(t, first, second, 1e-4*first, "micro-batches change rounding only")
+	requireInReadme(t, rows)
+}
+
+func requireM5(t *testing.T, r row.Row) {
+	t.Helper()
+	if r.RSS == nil { // a system that does not tell
+		return
+	}
+	slack := max(*r.Arena/10, 8<<20)
+	require.InDelta(t, *r.Arena, *r.RSS, float64(slack), "%s: resident set against arena", r.Name)
+}
+
+// requireInReadme fails when the README's table has other byte figures than the program.
+func requireInReadme(t *testing.T, rows []row.Row) {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	for _, r := range rows {
+		line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(r.Name) + `\b.*$`).FindString(string(text))
+		require.NotEmpty(t, line, "README.md has no line for %s", r.Name)
+		want := []string{row.Bytes(*r.PredictedPeak), row.Bytes(*r.MeasuredPeak), row.Bytes(*r.Arena)}
+		for _, w := range want {
+			require.Contains(t, line, w, "README.md is stale: run go run ./examples/ladder -quick")
+		}
+	}
+}
+
+func TestTrainsAndTells(t *testing.T) {
+	rows := climbed(t, "-rung", "micro-batches", "-batch", "6000", "-hidden", "16", "-epochs", "1")
+	require.Len(t, rows, 1)
+	accuracy, ok := rows[0].Accuracy.Value()
+	require.True(t, ok)
+	require.Greater(t, accuracy, 0.3, "10 updates of a narrow network")
+	require.Equal(t, 10, rows[0].Steps)
+}
+
+func TestText(t *testing.T) {
+	var out, errw bytes.Buffer
+	err := ladder(context.Background(), []string{"-rung", "baseline", "-batch", "32", "-hidden", "16", "-steps", "2", "-chart", ""}, &out, &errw)
+	require.NoError(t, err)
+	require.Contains(t, out.String(), "predicted")
+	require.Contains(t, out.String(), "baseline")
+	require.Contains(t, errw.String(), "[1/1] baseline")
+	for _, line := range strings.Split(out.String(), "\n") {
+		require.LessOrEqual(t, len(line), 160)
+	}
+}
+
+// TestMisuse: each error says what was given and what was wanted.
+func TestMisuse(t *testing.T) {
+	empty := t.TempDir()
+	for _, c := range []struct {
+		args  []string
+		texts []string
+	}{
+		{[]string{"-rung", "nothing"}, []string{`rung "nothing"`, "want one of baseline, micro-batches"}},
+		{[]string{"-data", filepath.Join(empty, "missing")}, []string{"missing", "train-images"}},
+		{[]string{"-data", empty}, []string{empty, "train-images"}},
+		{[]string{"-batch", "0"}, []string{"batch 0", "want positive"}},
+		{[]string{"-batch", "20"}, []string{"batch 20", "want a multiple of 16"}},
+		{[]string{"-batch", "64000"}, []string{"batch 64000", "want at most 60000"}},
+		{[]string{"-steps", "-1"}, []string{"-1 steps"}},
+		{[]string{"quick"}, []string{`argument "quick"`, "-help"}},
+	} {
+		var out, errw bytes.Buffer
+		args := c.args
+		if !strings.Contains(strings.Join(args, " "), "-steps") {
+			args = append([]string{"-steps", "1", "-hidden", "8", "-chart", ""}, args...)
+		}
+		err := ladder(context.Background(), args, &out, &errw)
+		require.Error(t, err, "%v", c.args)
+		for _, text := range c.texts {
+			require.ErrorContains(t, err, text, "%v", c.args)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+// Package ops is the operations that the graph of package autograd is made of, one a file, forward and backward side by
+// side. Names and meanings are torch's; where a function differs, its comment says so.
+//
+// # Conventions
+//
+//   - s is the scope that owns the result and says what is recorded, saved and drawn. x is the input.
+//   - An op takes Float32 and Float64, its float inputs all of one dtype, and gives the same. Targets and indices are
+//     Int64 or Int32. Anything else is an error that says what was wanted.
+//   - Shapes are torch's: leading dimensions of any number (written "..."), sizes of 0, and rank 0 where it makes sense.
+//   - Inputs may be views with any strides; where a kernel wants its rows without gaps, the engine makes a copy that
+//     lives as long as the kernel runs.
+//   - An op panics with an *autograd.Error that names op, scope and specs; Session.Step and Plan return it.
+//   - No op allocates: Infer tells the engine what it wants, from specs and configuration alone.
+//   - Work is cut by shape, sums have one order, NaN and Inf go through as IEEE 754 says. So bits depend on neither
+//     workers nor scheduling, and 0 times Inf is NaN.
+//
+// # What is kept for backward
+//
+// Each op says what its gradients read (autograd.Rule.Reads), and the engine keeps that and nothing else: of an input
+// the storage itself, of a parameter nothing, under NoGrad nothing at all. The table of all ops is docs/saved.md,
+// generated from [Catalog] by go generate.
+package ops
+
+//go:generate go run ../internal/docgen ../docs/saved.md

@@ -1,0 +1,69 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+var errDTypes = errors.New("want equal dtypes")
+
+// wantFloats refuses inputs that are not all Float32 or all Float64.
+func wantFloats(in ...tensor.Spec) error {
+	if dt := in[0].DType; dt != tensor.Float32 && dt != tensor.Float64 {
+		return fmt.Errorf("want float32 or float64, got %s", dt)
+	}
+	for _, s := range in[1:] {
+		if s.DType != in[0].DType {
+			return errDTypes
+		}
+	}
+	return nil
+}
+
+// wantIndex refuses what cannot number rows; what names it.
+func wantIndex(what string, s tensor.Spec) error {
+	if s.DType != tensor.Int64 && s.DType != tensor.Int32 {
+		return fmt.Errorf("want int64 or int32 %s, got %s", what, s.DType)
+	}
+	return nil
+}
+
+// byFloat chooses between the instances of a generic function by a dtype that wantFloats has let pass.
+func byFloat[F any](dt tensor.DType, f32, f64 F) F {
+	if dt == tensor.Float32 {
+		return f32
+	}
+	return f64
+}
+
+// byIndex chooses by a dtype that wantIndex has let pass.
+func byIndex[F any](dt tensor.DType, i32, i64 F) F {
+	if dt == tensor.Int32 {
+		return i32
+	}
+	return i64
+}
+
+// optional is the elements of a tensor that may not be there: a hidden output that nobody wants, a gradient that nobody
+// asks for.
+func optional[T tensor.Elem](t *tensor.Tensor) []T {
+	if t == nil || t.Empty() {
+		return nil
+	}
+	return tensor.Data[T](t)
+}
+
+// input is the elements of input i, or nil if it was not given.
+func input[T tensor.Elem](f *autograd.Fwd, i int) []T {
+	if i >= len(f.In) {
+		return nil
+	}
+	return tensor.Data[T](&f.In[i])
+}
+
+// part is piece i, of n elements each, of x.
+func part[T kernel.Float](x []T, i, n int) []T { return x[i*n:][:n] }

@@ -1,0 +1,98 @@
+package ops
+
+import (
+	"fmt"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// embedding: y[... C] = weight[index[...]], rows of weight[N C].
+//
+//	dweight[v] = the sum of g over the places where index is v, in the order of the places
+//
+// Backward is cut by columns, so that whoever meets in a row of dweight is added by one chunk, in order: same bits
+// whatever the workers, and no atomic additions. Rows that nothing names get zeros.
+//
+// Saved: index.
+
+// Embedding gives the rows of weight [N C], Float32 or Float64, that index, Int64 or Int32 of any shape [...], names: a
+// result of shape [... C]. An index outside [0, N) is an error. index is saved. weight may be tied: the gradients of a
+// parameter that is also the weight of a [Linear] add up.
+func Embedding(s *autograd.Scope, weight, index *autograd.Value) *autograd.Value {
+	return autograd.Apply(s, embeddingOp{}, weight, index)
+}
+
+type embeddingOp struct{}
+
+var embeddingRule = &autograd.Rule{Name: "embedding", Reads: [][]autograd.Ref{{autograd.In(1)}}}
+
+func (embeddingOp) Rule() *autograd.Rule { return embeddingRule }
+
+func (embeddingOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
+	w, index := in[0], in[1]
+	if err := wantFloats(w); err != nil {
+		return err
+	}
+	if err := wantIndex("indices", index); err != nil {
+		return err
+	}
+	if w.Rank() != 2 {
+		return fmt.Errorf("want weight [N C]")
+	}
+	addShape(sh, w.DType, index.Shape, w.Dim(1))
+	sh.Chunks = kernel.RowChunks(index.Elems(), w.Dim(1))
+	sh.BwdChunks = kernel.ColChunks(w.Dim(1))
+	return nil
+}
+
+func (embeddingOp) Forward(f *autograd.Fwd) {
+	byFloat(f.Out[0].DType(),
+		byIndex(f.In[1].DType(), embeddingForward[float32, int32], embeddingForward[float32, int64]),
+		byIndex(f.In[1].DType(), embeddingForward[float64, int32], embeddingForward[float64, int64]))(f)
+}
+
+func embeddingForward[T kernel.Float, I kernel.Index](f *autograd.Fwd) {
+	y, w, index := tensor.Data[T](&f.Out[0]), tensor.Data[T](&f.In[0]), tensor.Data[I](&f.In[1])
+	n, cols := f.In[0].Dim(0), f.In[0].Dim(1)
+	for i, v := range index {
+		if v < 0 || int64(v) >= int64(n) {
+			f.Fail(badIndex(place(i, f.In[1].Shape()), int64(v), n))
+		}
+	}
+	chunks := kernel.RowChunks(len(index), cols)
+	if chunks == 1 {
+		kernel.Embedding(y, w, index, cols)
+		return
+	}
+	f.Par(chunks, func(_, c int) {
+		lo, hi := kernel.RowRange(len(index), cols, c)
+		kernel.Embedding(y[lo*cols:hi*cols], w, index[lo:hi], cols)
+	})
+}
+
+func badIndex(at []int, v int64, n int) error {
+	if n == 0 {
+		return fmt.Errorf("index %v is %d: the weight has no rows", at, v)
+	}
+	return fmt.Errorf("index %v is %d: want 0 to %d, a row of the weight", at, v, n-1)
+}
+
+func (embeddingOp) Backward(b *autograd.Bwd) {
+	dt := b.InSpec(1).DType
+	byFloat(b.OutSpec(0).DType,
+		byIndex(dt, embeddingBackward[float32, int32], embeddingBackward[float32, int64]),
+		byIndex(dt, embeddingBackward[float64, int32], embeddingBackward[float64, int64]))(b)
+}
+
+func embeddingBackward[T kernel.Float, I kernel.Index](b *autograd.Bwd) {
+	const noPad = -1
+	dst, add := b.Into(0)
+	dw, g, index := tensor.Data[T](dst), tensor.Data[T](b.Grad(0)), tensor.Data[I](b.In(1))
+	cols := dst.Dim(1)
+	b.Par(kernel.ColChunks(cols), func(_, c int) {
+		c0, c1 := kernel.ColRange(cols, c)
+		kernel.EmbeddingBackward(dw, add, g, index, cols, c0, c1, noPad)
+	})
+}

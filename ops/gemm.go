@@ -1,0 +1,61 @@
+package ops
+
+import (
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/internal/operand"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// What linear and matmul share: products and column sums as the engine wants them, asked for in Infer and run on the
+// workers.
+
+// gemmWork raises what is asked for to what a product of m x k by k x n wants, done batch times.
+func gemmWork(scratch *int64, chunks *int, batch, m, n, k int, dt tensor.DType) {
+	*scratch = max(*scratch, kernel.GEMMScratch(m, n, k, dt.Size()))
+	*chunks = max(*chunks, batch*kernel.GEMMChunks(m, n, k))
+}
+
+// gemm computes one product.
+func gemm[T kernel.Float](r *autograd.Run, g kernel.GEMM[T]) {
+	chunks := kernel.GEMMChunks(g.M, g.N, g.K)
+	if chunks == 1 {
+		g.Chunk(r.Lane(0), 0)
+		return
+	}
+	gemmPar(r, chunks, g)
+}
+
+// gemmPar is apart from gemm so that g moves to the heap only here.
+func gemmPar[T kernel.Float](r *autograd.Run, chunks int, g kernel.GEMM[T]) {
+	r.Par(chunks, func(lane, c int) { g.Chunk(r.Lane(lane), c) })
+}
+
+// columnSumsWork raises what is asked for to what the sums of the columns of rows x cols want.
+func columnSumsWork(shared *int64, chunks *int, rows, cols int) {
+	p := columnSumsPlan(rows, cols)
+	*shared = max(*shared, p.SharedBytes())
+	*chunks = max(*chunks, p.Chunks())
+}
+
+func columnSumsPlan(rows, cols int) kernel.SumTo {
+	from, to := [2]int{rows, cols}, [1]int{cols}
+	return kernel.NewSumTo(from[:], to[:])
+}
+
+// columnSums fills dst, of cols elements, with the sums of the columns of g, or adds them: the gradient of a bias.
+func columnSums[T kernel.Float](r *autograd.Run, dst *tensor.Tensor, add bool, g []T, cols int) {
+	d, parts := operand.Of[T](dst), kernel.View[float64](r.Shared())
+	p := columnSumsPlan(len(g)/max(1, cols), cols)
+	if p.Chunks() == 1 {
+		kernel.SumPart(&p, d, add, g, parts, 0)
+		kernel.SumFinish(&p, d, add, parts)
+		return
+	}
+	columnSumsPar(r, p, d, add, g, parts)
+}
+
+func columnSumsPar[T kernel.Float](r *autograd.Run, p kernel.SumTo, d kernel.Strided[T], add bool, g []T, parts []float64) {
+	r.Par(p.Chunks(), func(_, c int) { kernel.SumPart(&p, d, add, g, parts, c) })
+	kernel.SumFinish(&p, d, add, parts)
+}

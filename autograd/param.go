@@ -20,6 +20,7 @@ type Param struct {
 	value  Value // what ops take
 	ready  []func(*Scope, *Param) error
 	gone   bool
+	eaten  bool // see Consumed
 
 	home     Home // nil: on the device
 	key      string
@@ -115,6 +116,13 @@ func (p *Param) SetFrozen(frozen bool) { p.frozen = frozen }
 // OnGradReady runs f in backward when p has received its last gradient of that pass, in the pass's scope without
 // recording. An error of f fails the step.
 func (p *Param) OnGradReady(f func(*Scope, *Param) error) { p.ready = append(p.ready, f) }
+
+// SetConsumed says that an OnGradReady function uses the gradient up and gives it back within backward. Whoever needs
+// whole gradients after backward (accumulation, clipping by a global norm) must refuse p.
+func (p *Param) SetConsumed() { p.eaten = true }
+
+// Consumed tells whether SetConsumed was called.
+func (p *Param) Consumed() bool { return p.eaten }
 
 // ZeroGrad gives the gradient's buffer back.
 func (p *Param) ZeroGrad() {

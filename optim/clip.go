@@ -78,6 +78,8 @@ func (c *clipper) gather(s *autograd.Scope, params []*autograd.Param) error {
 			return fmt.Errorf("parameter %d, %s, is of another session than the scope", i, p.Name())
 		case p.Stale():
 			return stale(p)
+		case p.Consumed():
+			return fmt.Errorf("parameter %d, %s: its gradient is released inside backward, so there is no global norm to clip by", i, p.Name())
 		case p.Home() != nil:
 			return fmt.Errorf("parameter %d, %s, lives in a Home: only gradients on the device can be clipped", i, p.Name())
 		}

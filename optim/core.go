@@ -20,7 +20,8 @@ type core struct {
 	groups []config
 	closed bool
 
-	changes uint64 // how often state has changed: what a StateDict goes out of date by
+	released bool   // ReleaseGradients was called
+	changes  uint64 // how often state has changed: what a StateDict goes out of date by
 
 	due  []*slot // whom the running Step updates together
 	work pieces  // of due

@@ -39,6 +39,11 @@ func NewWindow(opt optim.Optimizer, cfg WindowConfig) (*Window, error) {
 	case cfg.Micro <= 0:
 		return nil, fmt.Errorf("train: NewWindow: Micro is %d: want 1 or more micro-batches an update", cfg.Micro)
 	}
+	for _, p := range opt.Params() {
+		if p.Consumed() && (cfg.Micro > 1 || cfg.BeforeStep != nil) {
+			return nil, fmt.Errorf("train: NewWindow: the gradient of %s is released inside backward: nothing can be accumulated or clipped", p.Name())
+		}
+	}
 	return &Window{opt: opt, cfg: cfg}, nil
 }
 
@@ -98,6 +103,8 @@ func (w *Window) ready(loss *autograd.Value) error {
 	}
 	for _, p := range w.opt.Params() {
 		switch {
+		case p.Consumed() && w.cfg.Micro > 1:
+			return fmt.Errorf("the gradient of %s is released inside backward: nothing can be accumulated", p.Name())
 		case p.Stale():
 			return fmt.Errorf("the gradient of %s was left half added by a failed step: call Discard and begin the window anew", p.Name())
 		case w.pos == 0 && p.HasGrad():

@@ -5,7 +5,7 @@
 //	go run ./examples/ladder -quick     3 steps a rung
 //	go run ./examples/ladder            whole epochs, with accuracy
 //
-// It draws ladder.png. Each rung runs in a process of its own.
+// A second table shows techniques one by one. It draws ladder.png. Each rung runs in a process of its own.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 
 	"github.com/thimble-ml/thimble"
 	"github.com/thimble-ml/thimble/examples/internal/row"
@@ -45,6 +46,7 @@ func serve(ctx context.Context, config string, p *row.Progress) (any, error) {
 type options struct {
 	settings
 	json  bool
+	table string
 	chart string
 }
 
@@ -53,6 +55,7 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	f.SetOutput(errw)
 	quick := f.Bool("quick", false, "3 steps a rung: peaks and loss, no accuracy")
 	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
+	f.StringVar(&o.table, "table", "", "show this table only: stack (the default of -json) or alone")
 	f.StringVar(&o.chart, "chart", "ladder.png", "where to draw the chart; empty: nowhere")
 	f.StringVar(&o.Rung, "rung", "", "run this rung only")
 	f.StringVar(&o.Data, "data", "", "folder of IDX files (default: MNIST from the Go module cache)")
@@ -95,60 +98,104 @@ func ladder(ctx context.Context, args []string, out, errw io.Writer) error {
 	if err != nil {
 		return err
 	}
-	todo := rungs
-	if o.Rung != "" {
-		r, err := findRung(o.Rung)
-		if err != nil {
-			return err
-		}
-		todo = []rung{r}
-	}
-	rows, err := climb(ctx, o.settings, todo, errw)
+	shown, err := o.tables()
 	if err != nil {
 		return err
 	}
-	if err := show(out, o, rows); err != nil {
+	rows, err := climb(ctx, o.settings, shown, errw)
+	if err != nil {
+		return err
+	}
+	if err := show(out, o, shown, rows); err != nil {
 		return err
 	}
 	if o.chart == "" {
 		return nil
 	}
-	if err := row.Chart(o.chart, "Peak memory of one training step, MLP on MNIST", rows); err != nil {
+	if err := row.Chart(o.chart, "Peak memory of one training step, MLP on MNIST: "+shown[0].title, pick(rows, shown[0])); err != nil {
 		return err
 	}
 	fmt.Fprintf(errw, "chart: %s\n", o.chart)
 	return nil
 }
 
-// climb runs each rung in a fresh process.
-func climb(ctx context.Context, c settings, todo []rung, errw io.Writer) ([]row.Row, error) {
+// tables gives what to run and show: for programs one table, for people all.
+func (o options) tables() ([]table, error) {
+	switch {
+	case o.Rung != "":
+		_, err := findRung(o.Rung)
+		return []table{{title: "one rung", rungs: []string{o.Rung}}}, err
+	case o.table != "" || o.json:
+		name := o.table
+		if name == "" {
+			name = tables[0].name
+		}
+		t, err := findTable(name)
+		return []table{t}, err
+	}
+	return tables, nil
+}
+
+// pick gives the rows of a table in its order.
+func pick(rows map[string]row.Row, t table) (list []row.Row) {
+	for _, name := range t.rungs {
+		list = append(list, rows[name])
+	}
+	return list
+}
+
+// climb runs each rung of the tables once, in a fresh process.
+func climb(ctx context.Context, c settings, shown []table, errw io.Writer) (map[string]row.Row, error) {
+	var todo []string
+	for _, t := range shown {
+		for _, name := range t.rungs {
+			if !slices.Contains(todo, name) {
+				todo = append(todo, name)
+			}
+		}
+	}
 	p := row.NewProgress(errw, len(todo))
-	var rows []row.Row
-	for _, r := range todo {
-		c.Rung = r.name
-		config, err := json.Marshal(c)
+	rows := map[string]row.Row{}
+	for _, name := range todo {
+		r, err := measure(ctx, c, name, p)
 		if err != nil {
 			return nil, err
 		}
-		var got row.Row
-		p.Start(r.name, 0)
-		if err := row.RunChild(ctx, string(config), &got, p); err != nil {
-			return nil, err
-		}
-		got.Note = r.note
-		if err := got.Check(); err != nil {
-			return nil, err
-		}
-		p.Done(got)
-		rows = append(rows, got)
+		p.Done(r)
+		rows[name] = r
 	}
 	return rows, nil
 }
 
-func show(out io.Writer, o options, rows []row.Row) error {
-	if o.json {
-		return row.WriteJSON(out, rows)
+// measure runs one rung in a child process.
+func measure(ctx context.Context, c settings, name string, p *row.Progress) (got row.Row, err error) {
+	r, err := findRung(name)
+	if err != nil {
+		return got, err
 	}
-	fmt.Fprintf(out, "MLP, 2 hidden layers of %d, %d images an update; %s\n\n", o.Hidden, o.Batch, thimble.Features())
-	return row.Table(out, rows)
+	c.Rung = name
+	config, err := json.Marshal(c)
+	if err != nil {
+		return got, err
+	}
+	p.Start(name, 0)
+	if err := row.RunChild(ctx, string(config), &got, p); err != nil {
+		return got, err
+	}
+	got.Note = r.note
+	return got, got.Check()
+}
+
+func show(out io.Writer, o options, shown []table, rows map[string]row.Row) error {
+	if o.json {
+		return row.WriteJSON(out, pick(rows, shown[0]))
+	}
+	fmt.Fprintf(out, "MLP, 2 hidden layers of %d, %d images an update; %s\n", o.Hidden, o.Batch, thimble.Features())
+	for _, t := range shown {
+		fmt.Fprintf(out, "\n%s:\n\n", t.title)
+		if err := row.Table(out, pick(rows, t)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

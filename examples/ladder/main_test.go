@@ -38,9 +38,9 @@ func TestQuick(t *testing.T) {
 		t.Skip("the README's form of the example")
 	}
 	rows := climbed(t, "-quick")
-	require.Len(t, rows, len(rungs))
+	require.Len(t, rows, len(tables[0].rungs))
 	for i, r := range rows {
-		require.Equal(t, rungs[i].name, r.Name)
+		require.Equal(t, tables[0].rungs[i], r.Name)
 		require.Equal(t, 3, r.Steps)
 		require.Equal(t, *r.PredictedPeak, *r.MeasuredPeak, r.Name)
 		require.Equal(t, *r.MeasuredPeak, r.ByKind.Sum())
@@ -81,6 +81,21 @@ func requireInReadme(t *testing.T, rows []row.Row) {
 	}
 }
 
+func TestAlone(t *testing.T) {
+	rows := climbed(t, "-table", "alone", "-steps", "2", "-batch", "64", "-hidden", "64")
+	require.Len(t, rows, len(tables[1].rungs))
+	for i, r := range rows {
+		require.Equal(t, tables[1].rungs[i], r.Name)
+		require.Equal(t, *r.PredictedPeak, *r.MeasuredPeak, r.Name)
+		if i > 0 {
+			require.Less(t, r.Peak(), rows[0].Peak(), r.Name)
+		}
+	}
+	base, _ := rows[0].Loss.Value()
+	release, _ := rows[3].Loss.Value()
+	require.Equal(t, base, release, "the same updates, earlier")
+}
+
 func TestTrainsAndTells(t *testing.T) {
 	rows := climbed(t, "-rung", "micro-batches", "-batch", "6000", "-hidden", "16", "-epochs", "1")
 	require.Len(t, rows, 1)
@@ -109,6 +124,7 @@ func TestMisuse(t *testing.T) {
 		args  []string
 		texts []string
 	}{
+		{[]string{"-table", "nothing"}, []string{`table "nothing"`, "want one of stack, alone"}},
 		{[]string{"-rung", "nothing"}, []string{`rung "nothing"`, "want one of baseline, micro-batches"}},
 		{[]string{"-data", filepath.Join(empty, "missing")}, []string{"missing", "train-images"}},
 		{[]string{"-data", empty}, []string{empty, "train-images"}},

@@ -19,7 +19,9 @@ import (
 // Eps is added after the correction of the root's bias, as in torch (TensorFlow adds it before). t counts the steps in
 // which the parameter had a gradient.
 //
-// State: m and v, two tensors of the parameter's size.
+// With AMSGrad (Reddi, Kale and Kumar, 2018) the largest v so far stands in for v in the last line.
+//
+// State: m and v, two tensors of the parameter's size, and a third with AMSGrad.
 type AdamW struct{ core }
 
 // AdamWConfig are the hyper-parameters of AdamW.
@@ -34,6 +36,8 @@ type AdamWConfig struct {
 	WeightDecay float64
 	// Maximize climbs instead of descending.
 	Maximize bool
+	// AMSGrad divides by the largest second moment so far. As in torch it is the moment before the correction of its bias.
+	AMSGrad bool
 }
 
 // BetaPair are two decay rates, made by Betas. The zero value stands for an optimizer's default.
@@ -46,10 +50,7 @@ type BetaPair struct {
 func Betas(beta1, beta2 float64) BetaPair { return BetaPair{beta1, beta2, true} }
 
 // AdamWGroup is a set of parameters with hyper-parameters of their own.
-type AdamWGroup struct {
-	Params []*autograd.Param
-	Config AdamWConfig
-}
+type AdamWGroup = Group[AdamWConfig]
 
 // NewAdamW makes an optimizer of params, which must be trainable, distinct and of one session, and allocates its state.
 // Errors name the parameter or the field with its value; if memory ran out, errors.As finds the *memory.OOMError and
@@ -66,11 +67,7 @@ func NewAdamWGroups(groups ...AdamWGroup) (*AdamW, error) {
 
 func newAdamW(maker string, groups ...AdamWGroup) (*AdamW, error) {
 	o := &AdamW{core{name: "AdamW", op: "adamw"}}
-	var ms []members
-	for _, g := range groups {
-		ms = append(ms, members{g.Params, &g.Config})
-	}
-	if err := o.open(maker, ms); err != nil {
+	if err := openGroups(&o.core, maker, groups); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -102,32 +99,40 @@ func (c *AdamWConfig) fields() []field {
 		{name: "eps", num: &c.Eps},
 		{name: "weight_decay", num: &c.WeightDecay},
 		{name: "maximize", flag: &c.Maximize},
+		{name: "amsgrad", flag: &c.AMSGrad},
 	}
 }
 
-func (c *AdamWConfig) state() []string { return []string{"exp_avg", "exp_avg_sq"} }
+func (c *AdamWConfig) state() []string {
+	if c.AMSGrad {
+		return []string{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}
+	}
+	return []string{"exp_avg", "exp_avg_sq"}
+}
 
 func (c *AdamWConfig) clone() config {
 	d := *c
 	return &d
 }
 
-func (c *AdamWConfig) update(sl *slot, lo, hi int) {
+func (c *AdamWConfig) update(sl *slot, lo, hi int) { c.step(false, sl, lo, hi) }
+
+// step is the rule of AdamW, or with l2 of Adam.
+func (c *AdamWConfig) step(l2 bool, sl *slot, lo, hi int) {
 	t := float64(sl.steps + 1)
 	h := kernel.Adam{
 		LR: c.LR, Beta1: c.Betas.b1, Beta2: c.Betas.b2, Eps: c.Eps, WeightDecay: c.WeightDecay,
 		Correct1: 1 - math.Pow(c.Betas.b1, t), Correct2: 1 - math.Pow(c.Betas.b2, t),
-		Maximize: c.Maximize, GradScale: 1,
+		Maximize: c.Maximize, L2: l2, GradScale: 1,
 	}
 	if sl.par.Spec().DType == tensor.Float32 {
-		adamw[float32](&h, sl, lo, hi)
+		adam[float32](&h, sl, lo, hi)
 	} else {
-		adamw[float64](&h, sl, lo, hi)
+		adam[float64](&h, sl, lo, hi)
 	}
 }
 
-func adamw[T kernel.Float](h *kernel.Adam, sl *slot, lo, hi int) {
-	p, g := tensor.Data[T](&sl.w), tensor.Data[T](&sl.g)
-	m, v := tensor.Data[T](&sl.state[0]), tensor.Data[T](&sl.state[1])
-	kernel.AdamStep(h, p[lo:hi], g[lo:hi], m[lo:hi], v[lo:hi], nil)
+func adam[T kernel.Float](h *kernel.Adam, sl *slot, lo, hi int) {
+	p, g := piece[T](&sl.w, lo, hi), piece[T](&sl.g, lo, hi)
+	kernel.AdamStep(h, p, g, stateOf[T](sl, 0, lo, hi), stateOf[T](sl, 1, lo, hi), stateOf[T](sl, 2, lo, hi))
 }

@@ -65,7 +65,7 @@ type clipper struct {
 // gather checks the arguments and lists the gradients.
 func (c *clipper) gather(s *autograd.Scope, params []*autograd.Param) error {
 	if !(c.max >= 0) {
-		return fmt.Errorf("maxNorm is %v: want 0 or more", c.max)
+		return fmt.Errorf("the bound is %v: want 0 or more", c.max)
 	}
 	seen := make(map[*autograd.Param]bool, len(params))
 	for i, p := range params {
@@ -141,6 +141,39 @@ func (c *clipper) nonfinite() error {
 		}
 	}
 	return errors.New("the norm is beyond float64, of gradients that are finite")
+}
+
+// ClipGradValue brings each element of the gradients of params into [-limit, limit], in place; NaN stays NaN. It refuses
+// what ClipGradNorm refuses. In a dry run it does nothing.
+func ClipGradValue(s *autograd.Scope, params []*autograd.Param, limit float64) error {
+	c := clipper{max: limit}
+	if err := c.gather(s, params); err != nil {
+		return fmt.Errorf("optim: ClipGradValue: %w", err)
+	}
+	if len(c.due) == 0 {
+		return nil
+	}
+	s.Run(memory.Site{Op: "clipgradvalue", Scope: s.Path()}, autograd.Work{Chunks: c.work.chunks}, func(r *autograd.Run) {
+		for _, p := range c.due {
+			p.TouchGrad()
+		}
+		r.Par(c.work.chunks, func(_, chunk int) {
+			i, lo, hi := c.work.at(chunk)
+			clipTo(c.due[i].Grad(), lo, hi, limit)
+		})
+	})
+	for _, p := range c.due {
+		p.Grad().Bump()
+	}
+	return nil
+}
+
+func clipTo(t *tensor.Tensor, lo, hi int, limit float64) {
+	if t.DType() == tensor.Float32 {
+		kernel.ClipTo(piece[float32](t, lo, hi), float32(limit))
+		return
+	}
+	kernel.ClipTo(piece[float64](t, lo, hi), limit)
 }
 
 func finite(x float64) bool { return x-x == 0 }

@@ -143,8 +143,8 @@ func TestClipGradNormRefusals(t *testing.T) {
 			max  float64
 			text string
 		}{
-			{[]*autograd.Param{a}, -1, "maxNorm is -1: want 0 or more"},
-			{[]*autograd.Param{a}, nan, "maxNorm is NaN"},
+			{[]*autograd.Param{a}, -1, "the bound is -1: want 0 or more"},
+			{[]*autograd.Param{a}, nan, "the bound is NaN"},
 			{[]*autograd.Param{a, nil}, 1, "parameter 1 is nil"},
 			{[]*autograd.Param{a, a}, 1, "parameter 1, a, is given twice"},
 		} {
@@ -182,4 +182,20 @@ func TestClipGradNormDry(t *testing.T) {
 	}, autograd.PlanConfig{Steps: 1})
 	require.NoError(t, err, "the finite path")
 	require.EqualValues(t, 8, plan.Steps[0].ByKind[memory.Scratch])
+}
+
+func TestClipGradValue(t *testing.T) {
+	r := plainRig(t)
+	defer r.close()
+	a, b := r.vec("a", 1, 2, 3), r.vec("b", 1)
+	r.ok(func(s *autograd.Scope) {
+		r.push(s, a, -3, math.NaN(), 0.25)
+		require.NoError(t, optim.ClipGradValue(s, []*autograd.Param{a, b}, 0.5))
+		g := values(a.Grad())
+		require.Equal(t, -0.5, g[0])
+		require.True(t, math.IsNaN(g[1]))
+		require.Equal(t, 0.25, g[2])
+		require.ErrorContains(t, optim.ClipGradValue(s, []*autograd.Param{a}, -1), "optim: ClipGradValue: the bound is -1")
+		require.ErrorContains(t, optim.ClipGradValue(s, []*autograd.Param{a, a}, 1), "given twice")
+	})
 }

@@ -52,6 +52,25 @@ type config interface {
 	clone() config
 }
 
+// Group is a set of parameters with hyper-parameters of their own.
+type Group[C any] struct {
+	Params []*autograd.Param
+	Config C
+}
+
+// openGroups is open for groups of one config type; the optimizer keeps copies of the configs.
+func openGroups[C any, P interface {
+	*C
+	config
+}](c *core, maker string, groups []Group[C]) error {
+	var ms []members
+	for i := range groups {
+		cfg := groups[i].Config
+		ms = append(ms, members{groups[i].Params, P(&cfg)})
+	}
+	return c.open(maker, ms)
+}
+
 // members is what a group is made from.
 type members struct {
 	params []*autograd.Param

@@ -3,6 +3,7 @@ package optim_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,9 @@ type goldenCase struct {
 	Options struct {
 		LR, Momentum, Dampening, Eps float64
 		WeightDecay                  float64 `json:"weight_decay"`
+		LRDecay                      float64 `json:"lr_decay"`
 		Nesterov, Maximize           bool
+		AMSGrad, Centered            bool
 		Betas                        *[2]float64
 	}
 	Params       []goldenArray
@@ -33,21 +36,31 @@ type goldenCase struct {
 
 func (c *goldenCase) optimizer(ps []*autograd.Param) (optim.Optimizer, error) {
 	o := c.Options
-	if c.Name[:3] == "sgd" {
+	adam := optim.AdamWConfig{LR: o.LR, Eps: o.Eps, WeightDecay: o.WeightDecay, Maximize: o.Maximize, AMSGrad: o.AMSGrad}
+	if o.Betas != nil {
+		adam.Betas = optim.Betas(o.Betas[0], o.Betas[1])
+	}
+	switch kind, _, _ := strings.Cut(c.Name, " "); kind {
+	case "sgd":
 		return optim.NewSGD(ps, optim.SGDConfig{LR: o.LR, Momentum: o.Momentum, Dampening: o.Dampening,
 			WeightDecay: o.WeightDecay, Nesterov: o.Nesterov, Maximize: o.Maximize})
+	case "adam":
+		return optim.NewAdam(ps, optim.AdamConfig(adam))
+	case "rmsprop":
+		return optim.NewRMSprop(ps, optim.RMSpropConfig{LR: o.LR, Momentum: o.Momentum, Centered: o.Centered})
+	case "adagrad":
+		return optim.NewAdagrad(ps, optim.AdagradConfig{LR: o.LR, LRDecay: o.LRDecay})
 	}
-	cfg := optim.AdamWConfig{LR: o.LR, Eps: o.Eps, WeightDecay: o.WeightDecay, Maximize: o.Maximize}
-	if o.Betas != nil {
-		cfg.Betas = optim.Betas(o.Betas[0], o.Betas[1])
+	if adam.WeightDecay == 0 { // torch's default, which is not ours
+		adam.WeightDecay = 0.01
 	}
-	return optim.NewAdamW(ps, cfg)
+	return optim.NewAdamW(ps, adam)
 }
 
 func TestTorchsNumbers(t *testing.T) {
 	var file struct{ Cases []goldenCase }
 	golden(t, "optim.json", &file)
-	require.Len(t, file.Cases, 7)
+	require.Len(t, file.Cases, 12)
 	for _, c := range file.Cases {
 		t.Run(c.Name, func(t *testing.T) {
 			r := plainRig(t)

@@ -87,6 +87,14 @@ func notNegative(name string, v float64) error {
 	return fmt.Errorf("%s is %v: want a finite number, 0 or more", name, v)
 }
 
+// positive refuses all but finite numbers above 0.
+func positive(name string, v float64) error {
+	if v > 0 && v <= math.MaxFloat64 {
+		return nil
+	}
+	return fmt.Errorf("%s is %v: want a finite number above 0", name, v)
+}
+
 // inUnit refuses what is not in [0, 1).
 func inUnit(name string, v float64) error {
 	if v >= 0 && v < 1 {

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/tensor"
 )
 
 // pieces cuts tensors of several lengths into flat chunks that are numbered through, so that one call of Par covers them
@@ -33,4 +34,15 @@ func (p *pieces) at(c int) (i, lo, hi int) {
 // of are the numbers of the chunks of tensor i: [from, to).
 func (p *pieces) of(i int) (from, to int) {
 	return p.starts[i], p.starts[i] + kernel.Chunks(p.elems[i])
+}
+
+// piece is elements [lo, hi) of t.
+func piece[T kernel.Float](t *tensor.Tensor, lo, hi int) []T { return tensor.Data[T](t)[lo:hi] }
+
+// stateOf is elements [lo, hi) of the k-th tensor of a parameter's state, nil if there are fewer.
+func stateOf[T kernel.Float](sl *slot, k, lo, hi int) []T {
+	if k >= len(sl.state) {
+		return nil
+	}
+	return piece[T](&sl.state[k], lo, hi)
 }

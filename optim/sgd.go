@@ -33,10 +33,7 @@ type SGDConfig struct {
 }
 
 // SGDGroup is a set of parameters with hyper-parameters of their own.
-type SGDGroup struct {
-	Params []*autograd.Param
-	Config SGDConfig
-}
+type SGDGroup = Group[SGDConfig]
 
 // NewSGD makes an optimizer of params, which must be trainable, distinct and of one session, and allocates its state.
 // Errors name the parameter or the field with its value; if memory ran out, errors.As finds the *memory.OOMError and
@@ -52,11 +49,7 @@ func NewSGDGroups(groups ...SGDGroup) (*SGD, error) {
 
 func newSGD(maker string, groups ...SGDGroup) (*SGD, error) {
 	o := &SGD{core{name: "SGD", op: "sgd"}}
-	var ms []members
-	for _, g := range groups {
-		ms = append(ms, members{g.Params, &g.Config})
-	}
-	if err := o.open(maker, ms); err != nil {
+	if err := openGroups(&o.core, maker, groups); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -112,9 +105,5 @@ func (c *SGDConfig) update(sl *slot, lo, hi int) {
 }
 
 func sgd[T kernel.Float](h *kernel.SGD, sl *slot, lo, hi int) {
-	var buf []T
-	if h.Momentum != 0 {
-		buf = tensor.Data[T](&sl.state[0])[lo:hi]
-	}
-	kernel.SGDStep(h, tensor.Data[T](&sl.w)[lo:hi], tensor.Data[T](&sl.g)[lo:hi], buf)
+	kernel.SGDStep(h, piece[T](&sl.w, lo, hi), piece[T](&sl.g, lo, hi), stateOf[T](sl, 0, lo, hi))
 }

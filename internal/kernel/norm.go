@@ -54,3 +54,15 @@ func allFinite[T Float](x []T) bool {
 	}
 	return a+b == 0
 }
+
+// ClipTo brings each element into [-limit, limit]. NaN stays NaN.
+func ClipTo[T Float](x []T, limit T) {
+	for i, v := range x {
+		switch {
+		case v > limit:
+			x[i] = limit
+		case v < -limit:
+			x[i] = -limit
+		}
+	}
+}

@@ -24,6 +24,36 @@ func TestAdam(t *testing.T) {
 	})
 }
 
+func TestRMSprop(t *testing.T) {
+	kerneltest.RMSprop(t, kernel.RMSpropStep[float32])
+	kerneltest.RMSprop(t, kernel.RMSpropStep[float64])
+	kerneltest.OptimSpecials(t, func(scale float64, p, g []float32) {
+		h := kernel.RMSprop{LR: 0.1, Alpha: 0.9, Eps: 1e-4, GradScale: scale}
+		kernel.RMSpropStep(&h, p, g, make([]float32, len(p)), make([]float32, len(p)), make([]float32, len(p)))
+	})
+}
+
+func TestAdagrad(t *testing.T) {
+	kerneltest.Adagrad(t, kernel.AdagradStep[float32])
+	kerneltest.Adagrad(t, kernel.AdagradStep[float64])
+	kerneltest.OptimSpecials(t, func(scale float64, p, g []float32) {
+		kernel.AdagradStep(&kernel.Adagrad{Rate: 0.1, Eps: 1e-4, GradScale: scale}, p, g, make([]float32, len(p)))
+	})
+}
+
+func TestLion(t *testing.T) {
+	kerneltest.Lion(t, kernel.LionStep[float32])
+	kerneltest.Lion(t, kernel.LionStep[float64])
+	kerneltest.OptimSpecials(t, func(scale float64, p, g []float32) {
+		kernel.LionStep(&kernel.Lion{LR: 0.1, Beta1: 0.9, Beta2: 0.99, GradScale: scale}, p, g, make([]float32, len(p)))
+	})
+	p, m := []float32{1, 1}, []float32{0, 0}
+	kernel.LionStep(&kernel.Lion{LR: 0.1, Beta1: 0.9, Beta2: 0.99, GradScale: 1}, p, []float32{0, 2}, m)
+	if p[0] != 1 || p[1] != 1-float32(0.1) {
+		t.Fatalf("sign(0) is 0: got %v", p)
+	}
+}
+
 func BenchmarkSGD(b *testing.B) {
 	for _, s := range benchSizes {
 		p, g, buf := make([]float32, s.n), kerneltest.Rand[float32](s.n, 1), make([]float32, s.n)

@@ -143,3 +143,91 @@ func OptimSpecials[T kernel.Float](t *testing.T, step func(scale float64, p, g [
 		}
 	}
 }
+
+// RMSprop tests five steps of every setting against torch's rule in float64.
+func RMSprop[T kernel.Float](t *testing.T, step func(h *kernel.RMSprop, p, g, v, avg, buf []T)) {
+	for _, h := range []kernel.RMSprop{
+		{LR: 1e-2, Alpha: 0.9, Eps: 1e-4, GradScale: 1},
+		{LR: 1e-2, Alpha: 0.9, Eps: 1e-4, GradScale: 0.5, WeightDecay: 0.1, Momentum: 0.7, Maximize: true},
+	} {
+		for _, centered := range []bool{false, true} {
+			optimizer(t, fmt.Sprintf("%+v %v", h, centered), 3, func(k int, p, g []T, state [][]T) {
+				var avg, buf []T
+				if centered {
+					avg = state[1]
+				}
+				if h.Momentum != 0 {
+					buf = state[2]
+				}
+				step(&h, p, g, state[0], avg, buf)
+			}, func(k int, p, g float64, state []float64) (float64, []float64) {
+				return rmsprop(&h, centered, p, g, state)
+			})
+		}
+	}
+}
+
+func rmsprop(h *kernel.RMSprop, centered bool, p, g float64, state []float64) (float64, []float64) {
+	if g *= h.GradScale; h.Maximize {
+		g = -g
+	}
+	g += h.WeightDecay * p
+	state[0] = h.Alpha*state[0] + (1-h.Alpha)*g*g
+	v := state[0]
+	if centered {
+		state[1] = h.Alpha*state[1] + (1-h.Alpha)*g
+		v -= state[1] * state[1]
+	}
+	g /= math.Sqrt(v) + h.Eps
+	if h.Momentum != 0 {
+		state[2] = h.Momentum*state[2] + g
+		g = state[2]
+	}
+	return p - h.LR*g, state
+}
+
+// Adagrad tests five steps against torch's rule in float64.
+func Adagrad[T kernel.Float](t *testing.T, step func(h *kernel.Adagrad, p, g, sum []T)) {
+	for _, h := range []kernel.Adagrad{
+		{Rate: 0.1, Eps: 1e-6, GradScale: 1},
+		{Rate: 0.1, Eps: 1e-6, GradScale: 0.5, WeightDecay: 0.1, Maximize: true},
+	} {
+		optimizer(t, fmt.Sprintf("%+v", h), 1, func(k int, p, g []T, state [][]T) {
+			step(&h, p, g, state[0])
+		}, func(k int, p, g float64, state []float64) (float64, []float64) {
+			if g *= h.GradScale; h.Maximize {
+				g = -g
+			}
+			g += h.WeightDecay * p
+			state[0] += g * g
+			return p - h.Rate*g/(math.Sqrt(state[0])+h.Eps), state
+		})
+	}
+}
+
+// Lion tests five steps against the rule in float64. The betas are sums of powers of two, so that no sign hangs on a
+// rounding.
+func Lion[T kernel.Float](t *testing.T, step func(h *kernel.Lion, p, g, m []T)) {
+	for _, h := range []kernel.Lion{
+		{LR: 1e-2, Beta1: 0.875, Beta2: 0.96875, GradScale: 1},
+		{LR: 1e-2, Beta1: 0.875, Beta2: 0.96875, GradScale: 0.5, WeightDecay: 0.1, Maximize: true},
+	} {
+		optimizer(t, fmt.Sprintf("%+v", h), 1, func(k int, p, g []T, state [][]T) {
+			step(&h, p, g, state[0])
+		}, func(k int, p, g float64, state []float64) (float64, []float64) {
+			if g *= h.GradScale; h.Maximize {
+				g = -g
+			}
+			u := h.Beta1*state[0] + (1-h.Beta1)*g
+			state[0] = h.Beta2*state[0] + (1-h.Beta2)*g
+			p *= 1 - h.LR*h.WeightDecay
+			switch {
+			case u > 0:
+				p -= h.LR
+			case u < 0:
+				p += h.LR
+			}
+			return p, state
+		})
+	}
+}

@@ -4,10 +4,6 @@ package kernel
 // percent of a large product and makes the four ways of storing A and B equal. Matrices whose rows are a power of two
 // apart gain most: their columns fall on the same few places of a cache.
 
-// packCols is how many columns packing takes of each row before it goes to the next one: a few cache lines, so that no
-// line is fetched twice, and so few that the places written to fit in the cache as well.
-const packCols = 32
-
 // packA packs rows of op(A), each of the given depth from column k on: element (i, k) is at i*depth+k.
 func (g *GEMM[T]) packA(rows []T, t gemmBlock, k, depth int) {
 	if g.TransA {
@@ -54,13 +50,12 @@ func (g *GEMM[T]) packEdge(panel []T, k, depth, j, cols int) {
 
 // deal deals the rows of b [depth cols], with leading dimension ld, out to panels of tileCols columns.
 func deal[T Float](panels []T, depth int, b []T, ld, cols int) {
-	for j := 0; j < cols; j += packCols {
-		for r := range depth {
-			row := b[r*ld+j:][:min(packCols, cols-j)]
-			for at := j*depth + r*tileCols; len(row) >= tileCols; at += depth * tileCols {
-				*(*[tileCols]T)(panels[at:]) = *(*[tileCols]T)(row)
-				row = row[tileCols:]
-			}
+	dst := steps[[tileCols]T](panels)
+	for r := range depth {
+		at := r
+		for _, v := range steps[[tileCols]T](b[r*ld:][:cols]) {
+			dst[at] = v
+			at += depth
 		}
 	}
 }
@@ -74,6 +69,10 @@ func interleave[T Float](panel, b []T, ld int) {
 		d[0], d[1], d[2], d[3] = b0[k], b1[k], b2[k], b3[k]
 	}
 }
+
+// packCols is how many columns transpose takes of each row before it goes to the next one: a few cache lines, so that
+// none is fetched twice, and so few that the rows written to stay in the cache as well.
+const packCols = 32
 
 // transpose writes the transpose of src [rows cols], with leading dimension ld, to dst [cols rows].
 func transpose[T Float](dst, src []T, ld, rows, cols int) {

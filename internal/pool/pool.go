@@ -50,10 +50,10 @@ func (p *Pool) Workers() int { return p.workers }
 // first one, if several did. If f calls runtime.Goexit (as testing's FailNow does) in the caller's goroutine, Run waits
 // likewise and the goroutine ends; in a worker, it becomes a panic of Run with a *GoexitError. The pool stays usable.
 //
-// Run panics if lanes is less than 1 or the pool is closed.
+// Run panics if there are chunks but no lane, or the pool is closed.
 func (p *Pool) Run(lanes, chunks int, f func(lane, chunk int)) {
-	if lanes < 1 {
-		panic(fmt.Sprintf("pool: Run with %d lanes: want at least 1", lanes))
+	if lanes < 1 && chunks > 0 {
+		panic(fmt.Sprintf("pool: Run of %d chunks on %d lanes: want at least 1", chunks, lanes))
 	}
 	if p.closed.Load() {
 		panic("pool: Run after Close")

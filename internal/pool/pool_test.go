@@ -332,6 +332,7 @@ func TestMisuse(t *testing.T) {
 	p := New(2)
 	require.Contains(t, caught(func() { p.Run(0, 3, func(int, int) {}) }), "lanes")
 	require.Contains(t, caught(func() { p.Run(2, 3, func(int, int) { p.Close() }) }), "Close during Run")
+	p.Run(0, 0, func(int, int) {})
 	check(t, p, 2, 3, func() {})
 	p.Close()
 	require.Contains(t, caught(func() { p.Run(2, 3, func(int, int) {}) }), "after Close")

@@ -77,7 +77,7 @@ func (c *AdagradConfig) fields() []field {
 	}
 }
 
-func (c *AdagradConfig) state() []string { return []string{"sum"} }
+func (c *AdagradConfig) state(spec tensor.Spec) []moment { return moments(spec, "sum") }
 
 func (c *AdagradConfig) clone() config {
 	d := *c

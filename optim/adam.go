@@ -1,6 +1,9 @@
 package optim
 
-import "github.com/thimble-ml/thimble/autograd"
+import (
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/tensor"
+)
 
 // Adam is Adam with coupled weight decay (Kingma and Ba, 2015): where AdamW shrinks the parameter, Adam adds the decay to
 // the gradient, so that it passes through the moments. For each parameter p with gradient g:
@@ -37,11 +40,11 @@ func newAdam(maker string, groups ...AdamGroup) (*Adam, error) {
 // w sees c as the config that has the rule.
 func (c *AdamConfig) w() *AdamWConfig { return (*AdamWConfig)(c) }
 
-func (c *AdamConfig) check() error                { return c.w().check() }
-func (c *AdamConfig) rate() *float64              { return &c.LR }
-func (c *AdamConfig) fields() []field             { return c.w().fields() }
-func (c *AdamConfig) state() []string             { return c.w().state() }
-func (c *AdamConfig) update(sl *slot, lo, hi int) { c.w().step(true, sl, lo, hi) }
+func (c *AdamConfig) check() error                    { return c.w().check() }
+func (c *AdamConfig) rate() *float64                  { return &c.LR }
+func (c *AdamConfig) fields() []field                 { return c.w().fields() }
+func (c *AdamConfig) state(spec tensor.Spec) []moment { return c.w().state(spec) }
+func (c *AdamConfig) update(sl *slot, lo, hi int)     { c.w().step(true, sl, lo, hi) }
 
 func (c *AdamConfig) clone() config {
 	d := *c

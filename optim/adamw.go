@@ -103,11 +103,11 @@ func (c *AdamWConfig) fields() []field {
 	}
 }
 
-func (c *AdamWConfig) state() []string {
+func (c *AdamWConfig) state(spec tensor.Spec) []moment {
 	if c.AMSGrad {
-		return []string{"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}
+		return moments(spec, "exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 	}
-	return []string{"exp_avg", "exp_avg_sq"}
+	return moments(spec, "exp_avg", "exp_avg_sq")
 }
 
 func (c *AdamWConfig) clone() config {

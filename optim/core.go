@@ -45,11 +45,32 @@ type config interface {
 	rate() *float64
 	// fields are all hyper-parameters, by torch's names.
 	fields() []field
-	// state names the tensors kept for each parameter, by torch's names.
-	state() []string
+	// state lists the tensors kept for a parameter of that spec, by torch's names.
+	state(spec tensor.Spec) []moment
 	// update is the rule, on elements [lo, hi) of a parameter. It runs on any worker.
 	update(sl *slot, lo, hi int)
 	clone() config
+}
+
+// moment is a tensor of a parameter's state.
+type moment struct {
+	name string
+	spec tensor.Spec
+}
+
+// moments are tensors of the parameter's own spec.
+func moments(spec tensor.Spec, names ...string) (list []moment) {
+	for _, name := range names {
+		list = append(list, moment{name, spec})
+	}
+	return list
+}
+
+// whole is a rule that looks at a whole parameter at once instead of at each element: config.update is not called.
+type whole interface {
+	// scratch is the bytes that step wants for a parameter of that spec.
+	scratch(spec tensor.Spec) int64
+	step(lane []byte, sl *slot)
 }
 
 // Group is a set of parameters with hyper-parameters of their own.
@@ -153,7 +174,7 @@ func (c *core) accept(p *autograd.Param) error {
 func (c *core) allocate() error {
 	for i := range c.slots {
 		sl := &c.slots[i]
-		state, err := c.newState(sl.par, c.groups[sl.group].state())
+		state, err := c.newState(sl.par, c.groups[sl.group].state(sl.par.Spec()))
 		if err != nil {
 			c.release()
 			return err
@@ -163,14 +184,14 @@ func (c *core) allocate() error {
 	return nil
 }
 
-// newState makes the named tensors for p, of its spec and zero.
-func (c *core) newState(p *autograd.Param, names []string) ([]tensor.Tensor, error) {
+// newState makes these tensors for p, zero.
+func (c *core) newState(p *autograd.Param, list []moment) ([]tensor.Tensor, error) {
 	var state []tensor.Tensor
-	for _, name := range names {
-		t, err := tensor.Zeros(c.ss.Device(), memory.OptState, memory.Site{Op: c.op, Scope: p.Name()}, p.Spec())
+	for _, m := range list {
+		t, err := tensor.Zeros(c.ss.Device(), memory.OptState, memory.Site{Op: c.op, Scope: p.Name()}, m.spec)
 		if err != nil {
 			releaseAll(state)
-			return nil, fmt.Errorf("%s of parameter %s: %w", name, p.Name(), err)
+			return nil, fmt.Errorf("%s of parameter %s: %w", m.name, p.Name(), err)
 		}
 		state = append(state, *t)
 	}

@@ -77,7 +77,7 @@ func (c *LionConfig) fields() []field {
 	}
 }
 
-func (c *LionConfig) state() []string { return []string{"exp_avg"} }
+func (c *LionConfig) state(spec tensor.Spec) []moment { return moments(spec, "exp_avg") }
 
 func (c *LionConfig) clone() config {
 	d := *c

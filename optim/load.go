@@ -23,7 +23,7 @@ func (c *core) LoadStateDict(d *StateDict) error {
 	c.changes++
 	c.groups = cfgs
 	for i := range c.slots {
-		if err := c.slots[i].load(&d.Params[i], states[i], cfgs[c.slots[i].group].state()); err != nil {
+		if err := c.slots[i].load(&d.Params[i], states[i], cfgs[c.slots[i].group].state(c.slots[i].par.Spec())); err != nil {
 			return c.fail("LoadStateDict", err) // specs were compared: it cannot happen
 		}
 	}
@@ -58,7 +58,7 @@ func (c *core) accepts(d *StateDict) ([]config, error) {
 	}
 	for i := range c.slots {
 		sl := &c.slots[i]
-		if err := d.Params[i].fits(sl.par.Spec(), cfgs[sl.group].state()); err != nil {
+		if err := d.Params[i].fits(cfgs[sl.group].state(sl.par.Spec())); err != nil {
 			return nil, fmt.Errorf("parameter %d, %s: %w", i, sl.par.Name(), err)
 		}
 	}
@@ -103,20 +103,24 @@ func (c *core) sameOrder(d *StateDict) error {
 }
 
 // fits compares a parameter's state with what is wanted.
-func (p *ParamState) fits(spec tensor.Spec, names []string) error {
+func (p *ParamState) fits(want []moment) error {
+	var names []string
+	for _, m := range want {
+		names = append(names, m.name)
+	}
 	if p.Step < 0 {
 		return fmt.Errorf("Step is %d: want 0 or more", p.Step)
 	}
 	if err := onlyNamed(p.Tensors, names); err != nil {
 		return fmt.Errorf("the state %w", err)
 	}
-	for _, name := range names {
-		switch t := p.Tensors[name]; {
+	for _, m := range want {
+		switch t := p.Tensors[m.name]; {
 		case t == nil && p.Step > 0:
-			return fmt.Errorf("%s is missing after %d steps: set Step to 0 to begin it anew", name, p.Step)
+			return fmt.Errorf("%s is missing after %d steps: set Step to 0 to begin it anew", m.name, p.Step)
 		case t == nil:
-		case t.Empty() || !t.Spec().Equal(spec):
-			return fmt.Errorf("%s is %s: want %s", name, t.Spec(), spec)
+		case t.Empty() || !t.Spec().Equal(m.spec):
+			return fmt.Errorf("%s is %s: want %s", m.name, t.Spec(), m.spec)
 		}
 	}
 	return nil
@@ -128,12 +132,12 @@ func (c *core) restate(cfgs []config) ([][]tensor.Tensor, error) {
 	states := make([][]tensor.Tensor, len(c.slots))
 	for i := range c.slots {
 		sl := &c.slots[i]
-		names := cfgs[sl.group].state()
-		if slices.Equal(names, c.groups[sl.group].state()) {
+		want := cfgs[sl.group].state(sl.par.Spec())
+		if slices.EqualFunc(want, c.groups[sl.group].state(sl.par.Spec()), func(a, b moment) bool { return a.name == b.name }) {
 			states[i] = sl.state
 			continue
 		}
-		state, err := c.newState(sl.par, names)
+		state, err := c.newState(sl.par, want)
 		if err != nil {
 			c.abandon(states[:i])
 			return nil, err
@@ -157,16 +161,16 @@ func sameState(a, b []tensor.Tensor) bool {
 }
 
 // load fills state from p and puts it in place.
-func (sl *slot) load(p *ParamState, state []tensor.Tensor, names []string) error {
-	for k, name := range names {
+func (sl *slot) load(p *ParamState, state []tensor.Tensor, want []moment) error {
+	for k, m := range want {
 		var err error
-		if t := p.Tensors[name]; t != nil {
+		if t := p.Tensors[m.name]; t != nil {
 			err = tensor.Copy(&state[k], t)
 		} else {
 			err = tensor.Fill(&state[k], 0)
 		}
 		if err != nil {
-			return fmt.Errorf("%s of %s: %w", name, p.Name, err)
+			return fmt.Errorf("%s of %s: %w", m.name, p.Name, err)
 		}
 	}
 	if !sameState(state, sl.state) {

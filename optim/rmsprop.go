@@ -89,7 +89,7 @@ func (c *RMSpropConfig) fields() []field {
 	}
 }
 
-func (c *RMSpropConfig) state() []string {
+func (c *RMSpropConfig) state(spec tensor.Spec) []moment {
 	names := []string{"square_avg"}
 	if c.Centered {
 		names = append(names, "grad_avg")
@@ -97,7 +97,7 @@ func (c *RMSpropConfig) state() []string {
 	if c.Momentum != 0 {
 		names = append(names, "momentum_buffer")
 	}
-	return names
+	return moments(spec, names...)
 }
 
 func (c *RMSpropConfig) clone() config {

@@ -79,11 +79,11 @@ func (c *SGDConfig) fields() []field {
 	}
 }
 
-func (c *SGDConfig) state() []string {
+func (c *SGDConfig) state(spec tensor.Spec) []moment {
 	if c.Momentum == 0 {
 		return nil
 	}
-	return []string{"momentum_buffer"}
+	return moments(spec, "momentum_buffer")
 }
 
 func (c *SGDConfig) clone() config {

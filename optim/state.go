@@ -38,7 +38,7 @@ type ParamState struct {
 	Name string
 	// Step counts the updates that the tensors have seen. 0: they hold nothing.
 	Step int64
-	// Tensors by torch's names (exp_avg, momentum_buffer), of the parameter's spec. They may be missing while Step is 0.
+	// Tensors by torch's names (exp_avg, momentum_buffer), of the parameter's spec unless the rule says otherwise. They may be missing while Step is 0.
 	Tensors map[string]*tensor.Tensor
 }
 
@@ -55,9 +55,9 @@ func (c *core) StateDict() (*StateDict, error) {
 		sl := &c.slots[i]
 		d.Groups[sl.group].Size++
 		ps := ParamState{Name: sl.par.Name(), Step: sl.steps, Tensors: map[string]*tensor.Tensor{}}
-		for k, name := range c.groups[sl.group].state() {
+		for k, m := range c.groups[sl.group].state(sl.par.Spec()) {
 			t := sl.state[k]
-			ps.Tensors[name] = &t
+			ps.Tensors[m.name] = &t
 		}
 		d.Params = append(d.Params, ps)
 	}

@@ -105,19 +105,36 @@ func (c *core) gather() {
 	}
 }
 
-// run applies the rule. It allocates nothing, so it cannot fail half way.
+// run applies the rule. All scratch is taken before the first write, so it cannot fail half way.
 func (c *core) run(s *autograd.Scope) {
-	n := c.work.chunks
-	if n == 0 {
+	if len(c.due) == 0 {
 		return
 	}
-	s.Run(memory.Site{Op: c.op, Scope: s.Path()}, autograd.Work{Chunks: n}, func(r *autograd.Run) {
-		r.Par(n, func(_, chunk int) {
+	w, wholes := c.wanted()
+	s.Run(memory.Site{Op: c.op, Scope: s.Path()}, w, func(r *autograd.Run) {
+		if wholes {
+			r.Par(len(c.due), func(lane, i int) { c.groups[c.due[i].group].(whole).step(r.Lane(lane), c.due[i]) })
+			return
+		}
+		r.Par(c.work.chunks, func(_, chunk int) {
 			i, lo, hi := c.work.at(chunk)
 			sl := c.due[i]
 			c.groups[sl.group].update(sl, lo, hi)
 		})
 	})
+}
+
+// wanted is what run asks for: pieces of all parameters together, or parameters one by one for a rule that wants them
+// whole.
+func (c *core) wanted() (w autograd.Work, wholes bool) {
+	if _, wholes = c.groups[0].(whole); !wholes {
+		return autograd.Work{Chunks: c.work.chunks}, false
+	}
+	w.Chunks = len(c.due)
+	for _, sl := range c.due {
+		w.Scratch = max(w.Scratch, c.groups[sl.group].(whole).scratch(sl.par.Spec()))
+	}
+	return w, true
 }
 
 // putBackAfterPlan has the counters restored when the running dry run ends.

@@ -117,6 +117,7 @@ func (w *work) apply(op Op, in []*Value) {
 	need := w.inputs(in)
 	w.sh.reset()
 	w.failIf(op.Infer(w.specs, &w.sh))
+	need = need && w.differentiable()
 	viewer, _ := op.(Viewer)
 	if w.rule.InPlace {
 		w.failIf(w.mayWrite(need))
@@ -172,6 +173,16 @@ func (w *work) arg(v *Value) tensor.Tensor {
 	return t
 }
 
+// differentiable tells whether an output can have a gradient. Of a comparison's or an arg-max's nothing is recorded.
+func (w *work) differentiable() bool {
+	for _, sp := range w.sh.Out[:len(w.sh.Out)-w.sh.Hidden] {
+		if sp.DType.IsFloat() {
+			return true
+		}
+	}
+	return false
+}
+
 // mayWrite refuses in-place operations that would go wrong now; those that spoil a saved value fail at backward.
 func (w *work) mayWrite(need bool) error {
 	v, t := w.vals[0], &w.args[0]
@@ -183,7 +194,7 @@ func (w *work) mayWrite(need bool) error {
 		switch {
 		case leaf(v) && v.RequiresGrad():
 			return fmt.Errorf("a leaf that requires grad is being used in an in-place operation: work on the result of an op, or update it under NoGrad")
-		case v.node != nil && v.node.view != nil && v.node.in[0].grad && (v.node.in[0].par != nil || v.node.in[0].node.leaf):
+		case v.ofLeaf():
 			return fmt.Errorf("a view of a leaf that requires grad is being used in an in-place operation")
 		case v.untrack:
 			return fmt.Errorf("a view was created in NoGrad mode and is being modified inplace with gradients recorded: make the view with gradients recorded, or write under NoGrad")
@@ -194,6 +205,11 @@ func (w *work) mayWrite(need bool) error {
 	for i, st := range t.Strides() {
 		if st == 0 && t.Shape()[i] > 1 {
 			return fmt.Errorf("more than one element of the written-to tensor refers to a single memory location (dim %d is expanded): make it contiguous first", i)
+		}
+	}
+	for i := 1; i < len(w.args); i++ {
+		if u := &w.args[i]; t.Overlaps(u) && !t.SameView(u) {
+			return fmt.Errorf("input %d lies on some of the memory that is written to, in another order: make it contiguous first", i)
 		}
 	}
 	got, want := w.sh.Out[0], w.specs[0]
@@ -211,6 +227,7 @@ func (w *work) record(op Op, viewer Viewer) {
 	n := w.ss.newNode()
 	w.node = n
 	n.op, n.rule, n.view, n.site, n.rand = op, w.rule, viewer, w.site, w.f.Rand
+	n.join, _ = op.(Joiner)
 	n.work = Work{Scratch: w.sh.BwdScratch, Shared: w.sh.BwdShared, Chunks: w.sh.BwdChunks}
 	n.outs = append(n.outs, w.sh.Out...)
 	for range n.outs {
@@ -262,9 +279,26 @@ func (n *node) has(r Ref) bool {
 	return false
 }
 
+// ofLeaf tells whether v is a view, or a view of views, of a leaf that requires a gradient.
+func (v *Value) ofLeaf() bool {
+	for n := v.node; n != nil && n.view != nil; n = n.in[0].node {
+		if e := &n.in[0]; e.grad && (e.par != nil || e.node.leaf) {
+			return true
+		}
+	}
+	return false
+}
+
+// views makes the outputs of a Viewer, of a contiguous copy of the input if its strides do not allow them.
 func (w *work) views(op Viewer) {
+	x := &w.args[0]
+	if r, ok := op.(Reshaper); ok && !r.Fits(x) {
+		_, err := w.ss.contiguous(x, &w.temps, w.site)
+		w.failIf(err)
+		x = &w.temps[0]
+	}
 	for i := range w.sh.Out {
-		t := op.View(&w.args[0], i)
+		t := op.View(x, i)
 		w.outs = append(w.outs, *t.Retain())
 	}
 }
@@ -288,7 +322,7 @@ func (w *work) compute(op Op, need bool) {
 		w.outs = append(w.outs, t)
 	}
 	for i := range w.args {
-		t, err := w.ss.operand(w.rule, &w.args[i], w.sh.Out, &w.temps, w.site)
+		t, err := w.ss.operand(op, &w.args[i], i, w.specs, w.sh.Out, &w.temps, w.site)
 		w.failIf(err)
 		w.f.In = append(w.f.In, t)
 	}
@@ -307,14 +341,29 @@ func (w *work) compute(op Op, need bool) {
 	w.remember()
 }
 
-// operand gives t as the kernels of rule want it: expanded, strided, or contiguous, by a copy listed in temps.
-func (ss *Session) operand(rule *Rule, t *tensor.Tensor, outs []tensor.Spec, temps *[]tensor.Tensor, site memory.Site) (tensor.Tensor, error) {
-	if rule.Broadcast {
+// operand gives t, which is input i, as the kernels of op want it: expanded, strided, or contiguous, by a copy listed in
+// temps.
+func (ss *Session) operand(op Op, t *tensor.Tensor, i int, in, outs []tensor.Spec, temps *[]tensor.Tensor, site memory.Site) (tensor.Tensor, error) {
+	switch {
+	case op.Rule().Broadcast:
 		return t.BroadcastTo(outs[0].Shape), nil
-	}
-	if rule.Strided || t.IsContiguous() {
+	case takes(op, t, i, in):
 		return *t, nil
 	}
+	return ss.contiguous(t, temps, site)
+}
+
+// takes tells whether the kernels of op work on t, as input i or its gradient, where it lies.
+func takes(op Op, t *tensor.Tensor, i int, in []tensor.Spec) bool {
+	if t.IsContiguous() || op.Rule().Strided {
+		return true
+	}
+	k, ok := op.(Taker)
+	return ok && k.Takes(in, i, t)
+}
+
+// contiguous gives a contiguous copy of t, listed in temps.
+func (ss *Session) contiguous(t *tensor.Tensor, temps *[]tensor.Tensor, site memory.Site) (tensor.Tensor, error) {
 	c, err := tensor.Make(ss.dev, memory.Temporary, site, t.Spec())
 	if err != nil {
 		return c, err
@@ -333,7 +382,7 @@ func (w *work) hand(viewer Viewer, need bool) {
 	for i := range w.outs[:visible] {
 		v := w.s.value(w.outs[i], w.rule.Name)
 		w.outs[i] = tensor.Tensor{}
-		if need {
+		if need && v.DType().IsFloat() {
 			v.node, v.nodeGen, v.out, v.grad = w.node, w.node.gen, i, true
 			w.node.refs++
 		}

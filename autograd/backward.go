@@ -152,6 +152,17 @@ func (p *pass) collect(v *Value) {
 	}
 	slices.SortFunc(p.order, func(a, b *node) int { return cmp.Compare(b.id, a.id) })
 	p.markWanted()
+	p.setApart()
+}
+
+// setApart finds the reshapes whose gradient cannot be a view of the base's, oldest first: a base comes before.
+func (p *pass) setApart() {
+	for _, n := range slices.Backward(p.order) {
+		if r, ok := n.view.(Reshaper); ok && !n.apart {
+			base := p.like(&n.in[0])
+			n.apart = !r.Fits(&base)
+		}
+	}
 }
 
 func (p *pass) hold(n *node) {
@@ -162,7 +173,7 @@ func (p *pass) hold(n *node) {
 		raise(n.site.Op, n.site.Scope, n.outs, errors.New("backward within a backward over the same graph"))
 	}
 	n.refs++
-	n.running, n.needed, n.apart = true, false, len(n.hooks) > 0
+	n.running, n.needed, n.apart = true, false, len(n.hooks) > 0 || n.view != nil && n.passes(0)
 	p.order = append(p.order, n)
 }
 
@@ -245,7 +256,7 @@ func (p *pass) visit(n *node) {
 	p.hooks(n)
 	p.take(n)
 	if !n.leaf && (!p.capture || n.needed) && p.arrived(n) {
-		if n.view != nil {
+		if n.view != nil && !n.passes(0) {
 			p.passViews(n)
 		} else {
 			p.backward(n)
@@ -386,15 +397,16 @@ func (p *pass) ready(par *Param, f func(*Scope, *Param) error) error {
 
 // passViews adds the gradients of a view's outputs that have buffers of their own to the base's.
 func (p *pass) passViews(n *node) {
-	e := &n.in[0]
 	site := n.gradSite()
 	for i := range n.grads {
-		if n.grads[i].Empty() {
-			continue
+		switch {
+		case n.grads[i].Empty():
+		case n.reshapes():
+			p.giveReshaped(n, &n.grads[i], site)
+		default:
+			dst, add := p.through(n, i, site)
+			p.ss.put(&dst, &n.grads[i], add)
 		}
-		base := p.whole(e, site)
-		dst := n.view.View(&base, i)
-		p.ss.put(&dst, &n.grads[i], true)
 	}
 }
 

@@ -25,7 +25,7 @@
 //	R6  Each in-place operation raises the version of the storage. Values made before it can no longer be used; an entry
 //	    saved before it fails at backward.
 //	R7  Node and scope records are reused; handles to them carry a generation and are refused when it is not current.
-//	R8  A failed step leaves live bytes, streams and counters as they were. Gradients made in it are released; those it
-//	    had added to are marked stale until ZeroGrad.
+//	R8  A failed step leaves live bytes, streams, counters and journaled tensors as they were. Gradients made in it are
+//	    released; those it had added to are marked stale until ZeroGrad.
 //	R9  In a dry run and on a virtual device everything happens but kernels. What a dry run changed is put back.
 package autograd

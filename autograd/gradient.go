@@ -15,8 +15,7 @@ func (p *pass) into(e *edge, site memory.Site) (dst tensor.Tensor, add bool) {
 	case e.par != nil:
 		return p.intoParam(e.par, site)
 	case e.node.view != nil && !e.node.apart:
-		base := p.whole(&e.node.in[0], site)
-		return e.node.view.View(&base, e.out), true
+		return p.through(e.node, e.out, site)
 	}
 	return p.sum(&e.node.grads[e.out], memory.Temporary, e.spec, site)
 }
@@ -62,13 +61,25 @@ func (p *pass) sum(t *tensor.Tensor, k memory.Kind, spec tensor.Spec, site memor
 	return own, true
 }
 
-// whole is into for a base of which a view will be written: what is new is zeroed first.
-func (p *pass) whole(e *edge, site memory.Site) tensor.Tensor {
-	dst, add := p.into(e, site)
-	if !add {
-		p.ss.fill(&dst, 0)
+// through is into for output i of a view: the same view of the base's gradient. What is new there and not in the view
+// must be zero.
+func (p *pass) through(n *node, i int, site memory.Site) (dst tensor.Tensor, add bool) {
+	e := &n.in[0]
+	base, add := p.into(e, site)
+	if !add && n.outs[i].Elems() < e.spec.Elems() {
+		p.ss.fill(&base, 0)
+		add = true
 	}
-	return dst
+	return n.view.View(&base, i), add
+}
+
+// like stands in for the gradient of an edge: its shape and strides.
+func (p *pass) like(e *edge) tensor.Tensor {
+	if e.par != nil || e.node.view == nil || e.node.apart {
+		return tensor.Unbacked(e.spec)
+	}
+	base := p.like(&e.node.in[0])
+	return e.node.view.View(&base, e.out)
 }
 
 func (p *pass) alloc(k memory.Kind, spec tensor.Spec, site memory.Site) tensor.Tensor {
@@ -79,20 +90,45 @@ func (p *pass) alloc(k memory.Kind, spec tensor.Spec, site memory.Site) tensor.T
 	return t
 }
 
-// give hands a gradient on as it is: it is shared if nothing is there yet, added otherwise.
+// give hands a gradient on as it is: it is shared if it is contiguous and nothing is there yet, added otherwise.
 func (p *pass) give(e *edge, g *tensor.Tensor, site memory.Site) {
-	if e.par == nil && (e.node.view == nil || e.node.apart) && e.node.grads[e.out].Empty() {
-		e.node.grads[e.out] = *g.Retain()
-		return
+	if e.par == nil && g.IsContiguous() {
+		n := e.node
+		switch {
+		case n.view == nil || n.apart:
+			if n.grads[e.out].Empty() {
+				n.grads[e.out] = *g.Retain()
+				return
+			}
+		case n.reshapes():
+			p.giveReshaped(n, g, site)
+			return
+		}
 	}
 	dst, add := p.into(e, site)
 	p.ss.put(&dst, g, add)
+}
+
+// giveReshaped hands the gradient of a reshaped value, which is contiguous, on to the value's own.
+func (p *pass) giveReshaped(n *node, g *tensor.Tensor, site memory.Site) {
+	e := &n.in[0]
+	r, err := g.Reshape(e.spec.Shape...)
+	if err != nil {
+		raise(site.Op, site.Scope, n.outs, err)
+	}
+	p.give(e, &r, site)
+}
+
+func (n *node) reshapes() bool {
+	_, ok := n.view.(Reshaper)
+	return ok
 }
 
 // call is the room of one backward kernel. Deferred code releases what it holds; the session keeps it for the next.
 type call struct {
 	p      *pass
 	b      Bwd
+	in     []tensor.Spec
 	temps  []tensor.Tensor
 	loaded []tensor.Tensor
 	finish []finish
@@ -139,6 +175,9 @@ func (p *pass) takeCall(n *node) *call {
 	c.p, c.b.node, c.b.grads, c.b.Rand = p, n, n.grads, n.rand
 	c.b.in, c.b.dst = room(c.b.in, len(n.in)), room(c.b.dst, len(n.in))
 	c.b.out, c.b.add = room(c.b.out, len(n.outs)), room(c.b.add, len(n.in))
+	for i := range n.in {
+		c.in = append(c.in, n.in[i].spec)
+	}
 	return c
 }
 
@@ -161,7 +200,8 @@ func (c *call) end() {
 	clear(c.b.in)
 	clear(c.b.out)
 	clear(c.b.dst)
-	c.temps, c.loaded, c.finish = c.temps[:0], c.loaded[:0], c.finish[:0]
+	clear(c.in)
+	c.in, c.temps, c.loaded, c.finish = c.in[:0], c.temps[:0], c.loaded[:0], c.finish[:0]
 	ss := c.p.ss
 	c.p, c.b.node, c.b.grads, c.b.Run = nil, nil, nil, Run{}
 	ss.calls = append(ss.calls, c)
@@ -171,23 +211,35 @@ func (c *call) end() {
 func (c *call) passOn(site memory.Site) (kernel bool) {
 	n := c.b.node
 	for i := range n.in {
-		e := &n.in[i]
 		switch {
-		case !c.p.wants(e):
+		case !c.p.wants(&n.in[i]):
 		case !n.passes(i):
 			kernel = true
-		case n.grads[0].Empty():
-		case e.spec.SameShape(n.outs[0]):
-			c.p.give(e, &n.grads[0], site)
-		default:
-			dst, add := c.p.into(e, site)
-			c.p.sumInto(&dst, &n.grads[0], add, site)
+		case !n.grads[0].Empty():
+			c.pass(i, site)
 		}
 	}
 	return kernel
 }
 
-func (n *node) passes(i int) bool { return i < len(n.rule.Pass) && n.rule.Pass[i] }
+// pass hands the gradient of input i on.
+func (c *call) pass(i int, site memory.Site) {
+	n := c.b.node
+	e, g := &n.in[i], n.grads[0]
+	if n.join != nil {
+		g = n.join.Part(&g, c.in, i)
+	}
+	if e.spec.SameShape(g.Spec()) {
+		c.p.give(e, &g, site)
+		return
+	}
+	dst, add := c.p.into(e, site)
+	c.p.sumInto(&dst, &g, add, site)
+}
+
+func (n *node) passes(i int) bool {
+	return n.join != nil || i < len(n.rule.Pass) && n.rule.Pass[i]
+}
 
 // read loads what the wanted gradients read, as Forward saw it.
 func (c *call) read() {
@@ -207,7 +259,7 @@ func (c *call) read() {
 			c.b.out[^sl.ref] = t
 			continue
 		}
-		c.b.in[sl.ref], err = c.p.ss.operand(n.rule, &t, n.outs, &c.temps, n.gradSite())
+		c.b.in[sl.ref], err = c.p.ss.operand(n.op, &t, int(sl.ref), c.in, n.outs, &c.temps, n.gradSite())
 		if err != nil {
 			raise(n.site.Op, n.site.Scope, n.specs(), err)
 		}
@@ -240,7 +292,7 @@ func (c *call) destinations(site memory.Site) {
 		}
 		dst, add := p.into(e, site)
 		want := n.inSpec(i)
-		if e.spec.SameShape(want) && (n.rule.Strided || dst.IsContiguous()) {
+		if e.spec.SameShape(want) && takes(n.op, &dst, i, c.in) {
 			c.b.dst[i], c.b.add[i] = dst, add
 			continue
 		}

@@ -92,6 +92,11 @@ func TestInPlaceRefusals(t *testing.T) {
 			addInPlace(s, h, s.Input(x))
 			mul(s, h, h)
 		}, []string{"testmul", "made by testadd", "was overwritten by an in-place operation"}},
+		{"overlapping", func(s *autograd.Scope) {
+			h := add(s, w.Value(), s.Input(x))
+			e := autograd.Apply(s, bothOp{}, h)
+			addInPlace(s, autograd.Apply(s, secondOp{}, e), autograd.Apply(s, firstOp{}, e))
+		}, []string{"input 1 lies on some of the memory that is written to"}},
 		{"grown", func(s *autograd.Scope) {
 			addInPlace(s, add(s, w.Value(), s.Input(x)), s.Input(m))
 		}, []string{"output with shape [2] doesn't match the broadcast shape [2 2]"}},
@@ -122,4 +127,44 @@ func TestParameterChangedBetweenForwardAndBackward(t *testing.T) {
 	})
 	require.Equal(t, []float64{2, 3}, grad(v))
 	require.Nil(t, w.Grad())
+}
+
+// bothOp gives [4] from [2], as memory that can be viewed.
+type bothOp struct{ sumOp }
+
+var bothRule = &autograd.Rule{Name: "testboth"}
+
+func (bothOp) Rule() *autograd.Rule { return bothRule }
+func (bothOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
+	sh.Add(in[0].DType, 4)
+	return nil
+}
+func (bothOp) Forward(f *autograd.Fwd) { clear(tensor.Data[float64](&f.Out[0])) }
+
+// firstOp and secondOp are elements 0 to 2 and 1 to 3 of 4.
+type firstOp struct{ halvesOp }
+
+var (
+	firstRule  = &autograd.Rule{Name: "testfirst3"}
+	secondRule = &autograd.Rule{Name: "testlast3"}
+)
+
+func (firstOp) Rule() *autograd.Rule { return firstRule }
+func (firstOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
+	sh.Add(in[0].DType, 3)
+	return nil
+}
+func (firstOp) View(x *tensor.Tensor, _ int) tensor.Tensor { return cut(x, 0) }
+
+type secondOp struct{ firstOp }
+
+func (secondOp) Rule() *autograd.Rule                       { return secondRule }
+func (secondOp) View(x *tensor.Tensor, _ int) tensor.Tensor { return cut(x, 1) }
+
+func cut(x *tensor.Tensor, lo int) tensor.Tensor {
+	v, err := x.Slice(0, lo, lo+3)
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

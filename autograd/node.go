@@ -16,6 +16,7 @@ type node struct {
 	op    Op
 	rule  *Rule
 	view  Viewer // op, if it is one
+	join  Joiner // op, if it is one
 	leaf  bool   // no op: an input made to require a gradient
 	site  memory.Site
 	rand  tensor.Stream
@@ -29,7 +30,7 @@ type node struct {
 	pass    uint64          // the pass that visits it
 	running bool            // a pass holds it
 	needed  bool            // a captured gradient lies behind it
-	apart   bool            // a view whose gradient has a buffer of its own in this pass (hooks, capture)
+	apart   bool            // a view whose gradient has a buffer of its own in this pass (hooks, capture, strides, Pass)
 	spent   bool            // backward has run and dropped the saved set
 }
 

@@ -24,9 +24,36 @@ type Op interface {
 // A Viewer is an op whose outputs are views of input 0: no bytes are allocated and no kernel runs. Gradients of the
 // outputs are written straight into the same views of input 0's one gradient buffer, so View must depend on nothing
 // but x's spec and strides. Forward and Backward of a Viewer are never called.
+//
+// A view that repeats elements cannot have its gradient there. Its rule says Pass: then the gradient has a buffer of its
+// own, of the output's shape, which the engine sums to the input's.
 type Viewer interface {
 	Op
 	View(x *tensor.Tensor, output int) tensor.Tensor
+}
+
+// A Reshaper is a Viewer with one output, which holds x's elements in x's order. Fits tells whether x's strides allow
+// such a view; it must of a contiguous x. If they do not, the output is a view of a contiguous copy, and where those of
+// input 0's gradient do not, the output's gradient has a buffer of its own.
+type Reshaper interface {
+	Viewer
+	Fits(x *tensor.Tensor) bool
+}
+
+// A Joiner is an op whose inputs lie side by side in its one output. Part is the view of y, the output or its gradient,
+// where input i lies, in being the specs of all inputs. That part of the gradient is what the engine hands on to input i:
+// shared, if it is contiguous and nothing is there yet. Backward of a Joiner is never called.
+type Joiner interface {
+	Op
+	Part(y *tensor.Tensor, in []tensor.Spec, i int) tensor.Tensor
+}
+
+// A Taker is an op whose kernels work on tensors with some strides but not with all. Takes tells of a t that is not
+// contiguous whether they read it as input i, and write it as the gradient of input i, where it lies; in is the specs of
+// all inputs. Of others the engine makes contiguous copies, as it does for every op that is neither a Taker nor Strided.
+type Taker interface {
+	Op
+	Takes(in []tensor.Spec, i int, t *tensor.Tensor) bool
 }
 
 // Ref names an input or an output of an op in Rule.Reads.
@@ -45,14 +72,14 @@ type Rule struct {
 	// Reads[i] lists what the gradient of input i reads. The engine saves it if input i requires a gradient, and
 	// nothing else. Inputs beyond the slice read nothing.
 	Reads [][]Ref
-	// Pass[i] says that the gradient of input i is output 0's gradient as it is (summed where the input was broadcast).
-	// The engine hands it on without a kernel.
+	// Pass[i] says that the gradient of input i is output 0's gradient as it is (summed where the input was broadcast or
+	// expanded). The engine hands it on without a kernel.
 	Pass []bool
 	// Broadcast: every input is broadcast to output 0's shape. Forward sees inputs as views with stride 0 in the
 	// repeated dimensions; Backward writes gradients of output 0's shape, which the engine sums to the input's.
 	Broadcast bool
 	// Strided: the kernels take inputs with any strides and write gradients to destinations with any strides. For other
-	// ops the engine makes contiguous copies, counted as Temporary.
+	// ops, but for what a Taker takes, the engine makes contiguous copies, counted as Temporary.
 	Strided bool
 	// InPlace: output 0 lies over input 0, whose buffer the op takes over. Forward sees the same tensor as In[0] and
 	// Out[0].
@@ -70,7 +97,8 @@ type Rule struct {
 type Shapes struct {
 	// Out are the specs of all outputs, filled with Add or Like. The last Hidden of them (row statistics,
 	// log-sum-exp, bit masks) are for Backward and not the user's; where no gradient is recorded they are not made and
-	// Forward sees empty tensors for them.
+	// Forward sees empty tensors for them. A visible output that is not of floating point has no gradient, and an op that
+	// has no other is not recorded.
 	Out    []tensor.Spec
 	Hidden int
 
@@ -109,7 +137,7 @@ func (sh *Shapes) reset() {
 // Fwd is what Forward sees.
 type Fwd struct {
 	Run
-	// In are the inputs: contiguous unless the rule says Strided; broadcast ones expanded.
+	// In are the inputs: contiguous unless the rule says Strided or the op takes them; broadcast ones expanded.
 	In []tensor.Tensor
 	// Out are the outputs to fill: contiguous, their content undefined. Hidden outputs that nobody wants are empty
 	// (no data).

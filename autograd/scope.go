@@ -218,7 +218,7 @@ func (s *Scope) adopt(v *Value) {
 	if v.own == nil || v.own.depth <= s.o.depth {
 		return
 	}
-	v.own.values[v.at] = nil
+	v.own.forget(v)
 	s.take(v)
 }
 
@@ -238,9 +238,19 @@ func (s *Scope) Free(vs ...*Value) {
 		if v == nil || v.par != nil || v.gone() {
 			continue
 		}
-		v.own.values[v.at] = nil
+		v.own.forget(v)
 		v.end()
 	}
+}
+
+// forget takes v off the list, whose end must not grow with values that come and go.
+func (o *owner) forget(v *Value) {
+	o.values[v.at] = nil
+	n := len(o.values)
+	for n > 0 && o.values[n-1] == nil {
+		n--
+	}
+	o.values = o.values[:n]
 }
 
 // Input gives a value over t, without history. The scope takes a reference of its own; the values of t must not change

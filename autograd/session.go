@@ -55,9 +55,10 @@ type Session struct {
 
 	params  []*Param
 	closers []func()
-	undo    []func() // run, last first, if the step fails
-	touched []*Param // whose gradient this step made or added to
-	plan    *planner // not nil in a dry run
+	undo    []func()    // run, last first, if the step fails
+	journal []journaled // storages to put back if the step fails
+	touched []*Param    // whose gradient this step made or added to
+	plan    *planner    // not nil in a dry run
 	planID  uint64
 	packed  map[packKey]*packed
 
@@ -228,6 +229,7 @@ func (ss *Session) finish(o *owner, rand tensor.Stream, err error) {
 		}
 		ss.rollbackGrads()
 	}
+	ss.endJournal(err != nil)
 	clear(ss.undo)
 	clear(ss.touched)
 	ss.undo, ss.touched, ss.ctx = ss.undo[:0], ss.touched[:0], nil

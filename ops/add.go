@@ -22,7 +22,8 @@ func Add(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 }
 
 // AddInPlace adds b, which must broadcast to a's shape, to a, whose buffer the result takes over: a itself must not be
-// used afterwards, and nothing may have saved it. Dtypes are those of [Add]. Nothing is saved.
+// used afterwards, and nothing may have saved it. b may be a, but not a view that overlaps it at a shift. Dtypes are
+// those of [Add]. Nothing is saved.
 func AddInPlace(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, addOp{inPlace: true}, a, b)
 }
@@ -56,7 +57,7 @@ func (addOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	}
 	sh.Like(tensor.Spec{DType: in[0].DType, Shape: shape})
 	sh.Chunks = kernel.Chunks(product(shape))
-	return nil
+	return wantRank(shape)
 }
 
 func (addOp) Forward(f *autograd.Fwd) {

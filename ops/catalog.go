@@ -31,6 +31,11 @@ type EntryOut struct {
 func Catalog() []Entry {
 	return slices.Concat(
 		basicEntries(),
+		imageEntries(),
+		attentionEntries(),
+		elementwiseEntries(),
+		shapeEntries(),
+		reductionEntries(),
 	)
 }
 

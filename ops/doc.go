@@ -5,7 +5,9 @@
 //
 //   - s is the scope that owns the result and says what is recorded, saved and drawn. x is the input.
 //   - An op takes Float32 and Float64, its float inputs all of one dtype, and gives the same. Targets and indices are
-//     Int64 or Int32. Anything else is an error that says what was wanted.
+//     Int64 or Int32. Anything else is an error that says what was wanted. Ops that only move elements, views among
+//     them, take any dtype. Add, Sub, Mul, comparisons and choices take Int64 and Int32 too, logic takes Bool, and there
+//     is no gradient.
 //   - Shapes are torch's: leading dimensions of any number (written "..."), sizes of 0, and rank 0 where it makes sense.
 //   - Inputs may be views with any strides; where a kernel wants its rows without gaps, the engine makes a copy that
 //     lives as long as the kernel runs.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/thimble-ml/thimble/autograd"
-	"github.com/thimble-ml/thimble/internal/kernel"
 	"github.com/thimble-ml/thimble/tensor"
 )
 
@@ -64,6 +63,3 @@ func input[T tensor.Elem](f *autograd.Fwd, i int) []T {
 	}
 	return tensor.Data[T](&f.In[i])
 }
-
-// part is piece i, of n elements each, of x.
-func part[T kernel.Float](x []T, i, n int) []T { return x[i*n:][:n] }

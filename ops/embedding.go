@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -10,7 +11,7 @@ import (
 
 // embedding: y[... C] = weight[index[...]], rows of weight[N C].
 //
-//	dweight[v] = the sum of g over the places where index is v, in the order of the places
+//	dweight[v] = the sum of g over the places where index is v, in the order of the places; 0 for the padding row
 //
 // Backward is cut by columns, so that whoever meets in a row of dweight is added by one chunk, in order: same bits
 // whatever the workers, and no atomic additions. Rows that nothing names get zeros.
@@ -20,17 +21,36 @@ import (
 // Embedding gives the rows of weight [N C], Float32 or Float64, that index, Int64 or Int32 of any shape [...], names: a
 // result of shape [... C]. An index outside [0, N) is an error. index is saved. weight may be tied: the gradients of a
 // parameter that is also the weight of a [Linear] add up.
-func Embedding(s *autograd.Scope, weight, index *autograd.Value) *autograd.Value {
-	return autograd.Apply(s, embeddingOp{}, weight, index)
+func Embedding(s *autograd.Scope, weight, index *autograd.Value, opts ...EmbeddingOption) *autograd.Value {
+	if len(opts) == 0 {
+		return autograd.Apply(s, embeddingOp{}, weight, index)
+	}
+	var o embeddingOp
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return autograd.Apply(s, o, weight, index)
 }
 
-type embeddingOp struct{}
+// EmbeddingOption changes one call of [Embedding].
+type EmbeddingOption func(*embeddingOp)
+
+// PaddingIndex says that row i stands for padding: it is looked up like the others, but gets no gradient. A negative i
+// counts from the end. Torch's padding_idx.
+func PaddingIndex(i int) EmbeddingOption {
+	return func(o *embeddingOp) { o.padded, o.pad = true, i }
+}
+
+type embeddingOp struct {
+	padded bool
+	pad    int
+}
 
 var embeddingRule = &autograd.Rule{Name: "embedding", Reads: [][]autograd.Ref{{autograd.In(1)}}}
 
 func (embeddingOp) Rule() *autograd.Rule { return embeddingRule }
 
-func (embeddingOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
+func (o embeddingOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	w, index := in[0], in[1]
 	if err := wantFloats(w); err != nil {
 		return err
@@ -39,7 +59,10 @@ func (embeddingOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 		return err
 	}
 	if w.Rank() != 2 {
-		return fmt.Errorf("want weight [N C]")
+		return errors.New("want weight [N C]")
+	}
+	if n := w.Dim(0); o.padded && (o.pad < -n || o.pad >= n) {
+		return fmt.Errorf("padding index %d: want %d to %d, a row of the weight", o.pad, -n, n-1)
 	}
 	addShape(sh, w.DType, index.Shape, w.Dim(1))
 	sh.Chunks = kernel.RowChunks(index.Elems(), w.Dim(1))
@@ -79,20 +102,30 @@ func badIndex(at []int, v int64, n int) error {
 	return fmt.Errorf("index %v is %d: want 0 to %d, a row of the weight", at, v, n-1)
 }
 
-func (embeddingOp) Backward(b *autograd.Bwd) {
+// padding is the padding row of n, or -1.
+func (o embeddingOp) padding(n int) int64 {
+	switch {
+	case !o.padded:
+		return -1
+	case o.pad < 0:
+		return int64(o.pad + n)
+	}
+	return int64(o.pad)
+}
+
+func (o embeddingOp) Backward(b *autograd.Bwd) {
 	dt := b.InSpec(1).DType
 	byFloat(b.OutSpec(0).DType,
 		byIndex(dt, embeddingBackward[float32, int32], embeddingBackward[float32, int64]),
-		byIndex(dt, embeddingBackward[float64, int32], embeddingBackward[float64, int64]))(b)
+		byIndex(dt, embeddingBackward[float64, int32], embeddingBackward[float64, int64]))(o, b)
 }
 
-func embeddingBackward[T kernel.Float, I kernel.Index](b *autograd.Bwd) {
-	const noPad = -1
+func embeddingBackward[T kernel.Float, I kernel.Index](o embeddingOp, b *autograd.Bwd) {
 	dst, add := b.Into(0)
 	dw, g, index := tensor.Data[T](dst), tensor.Data[T](b.Grad(0)), tensor.Data[I](b.In(1))
-	cols := dst.Dim(1)
+	cols, pad := dst.Dim(1), o.padding(dst.Dim(0))
 	b.Par(kernel.ColChunks(cols), func(_, c int) {
 		c0, c1 := kernel.ColRange(cols, c)
-		kernel.EmbeddingBackward(dw, add, g, index, cols, c0, c1, noPad)
+		kernel.EmbeddingBackward(dw, add, g, index, cols, c0, c1, pad)
 	})
 }

@@ -50,6 +50,7 @@ func TestErrors(t *testing.T) {
 
 		{"add[float32[2 3] float32[2]]: tensor: broadcast [2 3] with [2]", func(s S) { ops.Add(s, in(s, f32, 2, 3), in(s, f32, 2)) }},
 		{"add[float32[2] float64[2]]: want equal dtypes", func(s S) { ops.Add(s, in(s, f32, 2), in(s, f64, 2)) }},
+		{"want at most 16 dimensions, got 17", func(s S) { ops.Add(s, in(s, f32, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2), in(s, f32, 2)) }},
 		{"add[uint8[2] uint8[2]]: want float32, float64, int64 or int32, got uint8", func(s S) { ops.Add(s, in(s, u8, 2), in(s, u8, 2)) }},
 		{"add_[float32[2] float32[2]]: a leaf that requires grad", func(s S) { ops.AddInPlace(s, in(s, f32, 2).RequireGrad(), in(s, f32, 2)) }},
 		{"add_[float32[2] float32[3 2]]: output with shape [2] doesn't match the broadcast shape [3 2]", func(s S) { ops.AddInPlace(s, in(s, f32, 2), in(s, f32, 3, 2)) }},

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -27,7 +28,7 @@ func Linear(s *autograd.Scope, x, w, b *autograd.Value) *autograd.Value {
 
 type linearOp struct{ bias bool }
 
-var linearRule = &autograd.Rule{Name: "linear", Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
+var linearRule = &autograd.Rule{Name: "linear", Dear: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
 
 func (linearOp) Rule() *autograd.Rule { return linearRule }
 
@@ -37,7 +38,7 @@ func (o linearOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 		return err
 	}
 	if x.Rank() < 1 || w.Rank() != 2 || x.Dim(-1) != w.Dim(1) {
-		return fmt.Errorf("want x [... K] and weight [N K]")
+		return errors.New("want x [... K] and weight [N K]")
 	}
 	rows, k := matrix(x, 1)
 	n := w.Dim(0)

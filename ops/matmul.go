@@ -1,7 +1,9 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/internal/kernel"
@@ -16,18 +18,22 @@ import (
 // The sum over repeated entries is taken in their order, straight in the destination: a tile of da belongs to one chunk,
 // which multiplies for one entry after the other. A b without a batch is one product over all rows of a, as in linear.
 //
+// Matrices may lie by rows or by columns, with any distance between them, and gradients are written there too: transposed
+// and permuted views cost no copy, as long as one of the last two dimensions has stride 1.
+//
 // Saved: a only if b wants a gradient, b only if a does.
 
 // MatMul gives the matrix product of a and b, of one dtype, Float32 or Float64: [M K] by [K N] gives [M N]; leading
 // dimensions broadcast; [K] counts as a row on the left and as a column on the right, and the result lacks the dimension
-// that was added. Saved are a, if b requires a gradient, and b, if a does.
+// that was added. Saved are a, if b requires a gradient, and b, if a does. Views are read where they lie if rows or columns
+// have no gaps; of one b for a batch of a, also the rows of all of a must be equally far apart.
 func MatMul(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, matMulOp{}, a, b)
 }
 
 type matMulOp struct{}
 
-var matMulRule = &autograd.Rule{Name: "matmul", Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
+var matMulRule = &autograd.Rule{Name: "matmul", Dear: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
 
 func (matMulOp) Rule() *autograd.Rule { return matMulRule }
 
@@ -36,22 +42,37 @@ func (matMulOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 		return err
 	}
 	a, b := in[0], in[1]
-	switch {
-	case a.Rank() < 1 || b.Rank() < 1 || a.Dim(-1) != b.Dim(max(-2, -b.Rank())):
-		return fmt.Errorf("want [... M K] and [... K N], or [K] for either")
-	case max(a.Rank(), b.Rank()) > kernel.MaxRank:
-		return fmt.Errorf("want at most %d dimensions", kernel.MaxRank)
+	if a.Rank() < 1 || b.Rank() < 1 || a.Dim(-1) != b.Dim(max(-2, -b.Rank())) {
+		return errors.New("want [... M K] and [... K N], or [K] for either")
 	}
 	batch, err := tensor.BroadcastShapes(batchOf(a.Shape), batchOf(b.Shape))
 	if err != nil {
 		return fmt.Errorf("the batch dimensions do not fit: %w", err)
 	}
+	if err := wantRank(batch); err != nil {
+		return err
+	}
 	addProduct(sh, batch, a, b)
 	p := planMatMul(a.Shape, b.Shape)
 	gemmWork(&sh.Scratch, &sh.Chunks, p.count(both), p.m, p.n, p.k, a.DType)
-	gemmWork(&sh.BwdScratch, &sh.BwdChunks, p.count(left), p.m, p.k, p.n, a.DType)
-	gemmWork(&sh.BwdScratch, &sh.BwdChunks, p.count(right), p.k, p.n, p.m, a.DType)
+	for _, turned := range []bool{false, true} { // a gradient that lies by columns is computed transposed
+		productWork(sh, p.count(left), p.m, p.k, p.n, turned, a.DType)
+		productWork(sh, p.count(right), p.k, p.n, p.m, turned, a.DType)
+	}
 	return nil
+}
+
+func productWork(sh *autograd.Shapes, batch, m, n, k int, turned bool, dt tensor.DType) {
+	if turned {
+		m, n = n, m
+	}
+	gemmWork(&sh.BwdScratch, &sh.BwdChunks, batch, m, n, k, dt)
+}
+
+// Takes tells whether the matrices of a or b can be worked on where they lie.
+func (matMulOp) Takes(in []tensor.Spec, i int, t *tensor.Tensor) bool {
+	p := planMatMul(in[0].Shape, in[1].Shape)
+	return p.see(role(i), t)
 }
 
 // batchOf is the leading dimensions of a matrix operand.
@@ -81,11 +102,21 @@ const (
 )
 
 // matMulPlan is what the two shapes say: the sizes of one product, and the batch dimensions of each role, which are 1
-// where that operand is repeated. rank 0: there is one product.
+// where that operand is repeated. rank 0: there is one product. lies is where the matrices of each role lie, once see has
+// looked.
 type matMulPlan struct {
 	m, n, k int
 	rank    int
 	batch   [3][kernel.MaxRank]int
+	lies    [3]lying
+}
+
+// lying says where matrices lie: ld elements from one row to the next, or from one column to the next, and as many as
+// step says from one entry of a batch dimension to the next, none where the operand is repeated.
+type lying struct {
+	ld      int
+	columns bool
+	step    [kernel.MaxRank]int
 }
 
 // planMatMul expects shapes that Infer has checked.
@@ -124,16 +155,68 @@ func sizeAt(shape []int, d int) int {
 // count is how many matrices of a role there are.
 func (p *matMulPlan) count(of role) int { return product(p.batch[of][:p.rank]) }
 
-// matrix is which matrix of a role product i has.
-func (p *matMulPlan) matrix(i int, of role) int {
-	at, step := 0, 1
-	for d := p.rank - 1; d >= 0; d-- {
-		all, n := p.batch[both][d], p.batch[of][d]
-		if n == all {
-			at += i % all * step
+// see finds where the matrices of a role lie in t, and tells whether products can work on them there.
+func (p *matMulPlan) see(of role, t *tensor.Tensor) bool {
+	l, shape := &p.lies[of], t.Shape()
+	n := len(shape)
+	rows, cols, down, along := 1, 1, 0, 0 // sizes and strides of a matrix
+	switch {
+	case n == 1 && of == left:
+		cols, along = shape[0], t.Stride(0)
+	case n == 1:
+		rows, down = shape[0], t.Stride(0)
+	default:
+		rows, cols, down, along = shape[n-2], shape[n-1], t.Stride(n-2), t.Stride(n-1)
+	}
+	batch := batchOf(shape)
+	for d := range p.rank {
+		if k := d - p.rank + len(batch); k >= 0 && batch[k] > 1 {
+			l.step[d] = t.Stride(k)
 		}
+	}
+	if p.rank == 0 {
+		for k, size := range slices.Backward(batch) { // all rows are those of one matrix
+			switch {
+			case size == 1:
+			case rows == 1:
+				rows, down = size, t.Stride(k)
+			case t.Stride(k) != rows*down:
+				return false
+			default:
+				rows *= size
+			}
+		}
+	}
+	return l.matrix(rows, cols, down, along)
+}
+
+// matrix sets how a matrix with these strides lies, if it is by rows or by columns.
+func (l *lying) matrix(rows, cols, down, along int) bool {
+	l.ld, l.columns = max(down, cols), false
+	if (cols <= 1 || along == 1) && (rows <= 1 || down >= cols) {
+		return true
+	}
+	l.ld, l.columns = max(along, rows), true
+	return (rows <= 1 || down == 1) && (cols <= 1 || along >= rows)
+}
+
+// seeProducts is see for y and its gradient, which are contiguous.
+func (p *matMulPlan) seeProducts() {
+	l := &p.lies[both]
+	l.ld = p.n
+	step := p.m * p.n
+	for d := p.rank - 1; d >= 0; d-- {
+		l.step[d] = step
+		step *= p.batch[both][d]
+	}
+}
+
+// offset is where the matrix of a role that product i has starts.
+func (p *matMulPlan) offset(i int, of role) (at int) {
+	for d := p.rank - 1; d >= 0; d-- {
+		all := p.batch[both][d]
+		at += i % all * p.lies[of].step[d]
 		i /= all
-		step *= n
 	}
 	return at
 }
@@ -159,12 +242,9 @@ func (matMulOp) Forward(f *autograd.Fwd) {
 
 func matMulForward[T kernel.Float](f *autograd.Fwd) {
 	p := planMatMul(f.In[0].Shape(), f.In[1].Shape())
-	products(&f.Run, p, left, right, both, kernel.GEMM[T]{
-		M: p.m, N: p.n, K: p.k,
-		A: tensor.Data[T](&f.In[0]), LDA: p.k,
-		B: tensor.Data[T](&f.In[1]), LDB: p.n,
-		C: tensor.Data[T](&f.Out[0]), LDC: p.n,
-	})
+	p.seeProducts()
+	a, b := matricesOf[T](&p, left, &f.In[0]), matricesOf[T](&p, right, &f.In[1])
+	products(&f.Run, &p, a, b, matrices[T]{data: tensor.Data[T](&f.Out[0]), of: both}, false)
 }
 
 func (matMulOp) Backward(b *autograd.Bwd) {
@@ -173,48 +253,94 @@ func (matMulOp) Backward(b *autograd.Bwd) {
 
 func matMulBackward[T kernel.Float](b *autograd.Bwd) {
 	p := planMatMul(b.InSpec(0).Shape, b.InSpec(1).Shape)
-	g := tensor.Data[T](b.Grad(0))
+	p.seeProducts()
+	g := matrices[T]{data: tensor.Data[T](b.Grad(0)), of: both}
 	if da, add := b.Into(0); da != nil {
-		products(&b.Run, p, both, right, left, kernel.GEMM[T]{
-			M: p.m, N: p.k, K: p.n,
-			A: g, LDA: p.n,
-			B: tensor.Data[T](b.In(1)), LDB: p.n, TransB: true,
-			C: tensor.Data[T](da), LDC: p.k, Add: add,
-		})
+		y := matricesOf[T](&p, right, b.In(1))
+		products(&b.Run, &p, g, y.t(), matricesOf[T](&p, left, da), add || p.unused(da))
 	}
 	if db, add := b.Into(1); db != nil {
-		products(&b.Run, p, left, both, right, kernel.GEMM[T]{
-			M: p.k, N: p.n, K: p.m,
-			A: tensor.Data[T](b.In(0)), LDA: p.k, TransA: true,
-			B: g, LDB: p.n,
-			C: tensor.Data[T](db), LDC: p.n, Add: add,
-		})
+		x := matricesOf[T](&p, left, b.In(0))
+		products(&b.Run, &p, x.t(), g, matricesOf[T](&p, right, db), add || p.unused(db))
 	}
 }
 
-// products computes each matrix of C, whose role is c, as the sum over the products that have it. The operands of g are
-// whole batches of roles a and b.
-func products[T kernel.Float](r *autograd.Run, p matMulPlan, a, b, c role, g kernel.GEMM[T]) {
+// unused tells whether there are no products at all, and makes the gradient zero then.
+func (p *matMulPlan) unused(dst *tensor.Tensor) bool {
+	if p.count(both) > 0 {
+		return false
+	}
+	fill(*dst, 0)
+	return true
+}
+
+// matrices are all that have a role, or their transposes.
+type matrices[T kernel.Float] struct {
+	data   []T
+	of     role
+	turned bool
+}
+
+// matricesOf are those in t, which Takes has let pass.
+func matricesOf[T interface {
+	kernel.Float
+	tensor.Elem
+}](p *matMulPlan, of role, t *tensor.Tensor) matrices[T] {
+	p.see(of, t)
+	return matrices[T]{data: tensor.Raw[T](t), of: of}
+}
+
+func (x matrices[T]) t() matrices[T] {
+	x.turned = !x.turned
+	return x
+}
+
+// size of a matrix of x.
+func (x matrices[T]) size(p *matMulPlan) (rows, cols int) {
+	switch x.of {
+	case left:
+		rows, cols = p.m, p.k
+	case right:
+		rows, cols = p.k, p.n
+	default:
+		rows, cols = p.m, p.n
+	}
+	if x.turned {
+		return cols, rows
+	}
+	return rows, cols
+}
+
+// products computes each matrix of c as the sum over the products a b that have it. A c that lies by columns is computed
+// as b^T a^T.
+func products[T kernel.Float](r *autograd.Run, p *matMulPlan, a, b, c matrices[T], add bool) {
+	if p.lies[c.of].columns {
+		a, b = b.t(), a.t()
+	}
+	la, lb := &p.lies[a.of], &p.lies[b.of]
+	g := kernel.GEMM[T]{
+		A: a.data, LDA: la.ld, TransA: la.columns != a.turned,
+		B: b.data, LDB: lb.ld, TransB: lb.columns != b.turned,
+		C: c.data, LDC: p.lies[c.of].ld, Add: add,
+	}
+	g.M, g.K = a.size(p)
+	_, g.N = b.size(p)
 	if p.rank == 0 {
 		gemm(r, g)
 		return
 	}
-	users := p.count(both) / max(1, p.count(c))
-	if users == 0 && !g.Add {
-		clear(g.C)
-	}
-	productsPar(r, p, a, b, c, g, users)
+	productsPar(r, *p, [3]role{a.of, b.of, c.of}, g)
 }
 
-func productsPar[T kernel.Float](r *autograd.Run, p matMulPlan, a, b, c role, g kernel.GEMM[T], users int) {
+func productsPar[T kernel.Float](r *autograd.Run, p matMulPlan, of [3]role, g kernel.GEMM[T]) {
 	tiles := kernel.GEMMChunks(g.M, g.N, g.K)
-	r.Par(p.count(c)*tiles, func(lane, chunk int) {
-		j, one := chunk/tiles, g
-		one.C = part(g.C, j, g.M*g.N)
+	matrices := p.count(of[2])
+	users := p.count(both) / max(1, matrices)
+	r.Par(matrices*tiles, func(lane, chunk int) {
+		one := g
 		for u := range users {
-			i := p.user(j, u, c)
-			one.A = part(g.A, p.matrix(i, a), g.M*g.K)
-			one.B = part(g.B, p.matrix(i, b), g.K*g.N)
+			i := p.user(chunk/tiles, u, of[2])
+			one.A, one.B, one.C = g.A[p.offset(i, of[0]):], g.B[p.offset(i, of[1]):], g.C[p.offset(i, of[2]):]
 			one.Chunk(r.Lane(lane), chunk%tiles)
 			one.Add = true
 		}

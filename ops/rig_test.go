@@ -28,16 +28,24 @@ func newRig(t testing.TB, cfg autograd.Config) *rig {
 	t.Helper()
 	dev, err := memory.NewDevice(memory.Config{Reserve: 1 << 30})
 	require.NoError(t, err)
-	dirt, err := dev.Alloc(1<<20, memory.Other, site) // what an op forgets to write shows
-	require.NoError(t, err)
-	for i := range dirt.Bytes() {
-		dirt.Bytes()[i] = 0xff // NaN
-	}
-	dirt.Release()
+	soil(t, dev, 1<<18)
 	cfg.Device = dev
 	sess, err := autograd.New(cfg)
 	require.NoError(t, err)
 	return &rig{t, dev, sess}
+}
+
+// soil leaves NaN in the memory that comes next, so that what an op forgets to write shows.
+func soil(t testing.TB, dev *memory.Device, bytes int64) {
+	t.Helper()
+	b, err := dev.Alloc(bytes, memory.Other, site)
+	require.NoError(t, err)
+	data := b.Bytes()
+	data[0] = 0xff
+	for n := 1; n < len(data); n *= 2 {
+		copy(data[n:], data[:n])
+	}
+	b.Release()
 }
 
 // close checks that nothing was left behind.

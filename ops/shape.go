@@ -21,6 +21,14 @@ func axis(dim, rank int) (int, error) {
 	return dim, nil
 }
 
+// wantRank refuses more dimensions than kernels walk over.
+func wantRank(shape []int) error {
+	if len(shape) > kernel.MaxRank {
+		return fmt.Errorf("want at most %d dimensions, got %d", kernel.MaxRank, len(shape))
+	}
+	return nil
+}
+
 // addShape appends to sh an output of shape [lead... tail...].
 func addShape(sh *autograd.Shapes, dt tensor.DType, lead []int, tail ...int) {
 	var room [kernel.MaxRank]int

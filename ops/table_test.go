@@ -163,6 +163,11 @@ const ignore = ops.IgnoreIndex
 // table is all rows; each family of ops has its list in a file of its own.
 var table = slices.Concat(
 	basicRows,
+	imageRows,
+	attentionRows,
+	elementwiseRows,
+	shapeRows,
+	reductionRows,
 )
 
 // basicRows are linear, matmul, add, relu, gelu, layer norm, cross-entropy, dropout, embedding, slice and split.

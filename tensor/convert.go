@@ -8,17 +8,15 @@ import (
 // Convert writes src's elements to dst, converted to its dtype; shapes must be equal, strides may be any, and what Copy
 // says of overlaps and expanded views holds.
 //
-//	float to float    rounds to nearest even; what is too large becomes an infinity
+//	float to float    rounds once, to nearest even; what is too large becomes an infinity, NaN stays NaN
 //	float to integer  truncates toward zero and saturates; NaN becomes 0
-//	integer to float  rounds to nearest even
+//	integer to float  rounds once, to nearest even
 //	integer narrowed  saturates (torch wraps)
 //	any to bool       x != 0, so that NaN is true; bool counts as 0 and 1
 //
-// Equal dtypes are copied. Between a half type and another it returns an error.
+// Equal dtypes are copied. Nothing is flushed to zero: subnormal numbers of the half types are exact too. A NaN that
+// becomes a half keeps its sign and is quiet.
 func Convert(dst, src *Tensor) error {
-	if err := convertible(dst.spec.DType, src.spec); err != nil {
-		return err
-	}
 	if !dst.spec.SameShape(src.spec) {
 		return fmt.Errorf("tensor: convert %v to %v: want equal shapes", src.spec, dst.spec)
 	}
@@ -35,23 +33,16 @@ func Convert(dst, src *Tensor) error {
 	return nil
 }
 
-// convertible reports the pairs of dtypes that Convert does not do.
-func convertible(to DType, from Spec) error {
-	if !to.Valid() {
-		return fmt.Errorf("tensor: convert %v to %v: unknown dtype", from, to)
-	}
-	if to != from.DType && (to.isHalf() || from.DType.isHalf()) {
-		return fmt.Errorf("tensor: convert %v to %v: this package does not round to or from half types", from, to)
-	}
-	return nil
-}
-
 type (
 	float   interface{ float32 | float64 }
 	integer interface{ int64 | int32 | uint8 }
 )
 
 func convert(dst, src *Tensor) {
+	if dst.spec.DType.isHalf() || src.spec.DType.isHalf() {
+		convertHalf(dst, src)
+		return
+	}
 	switch src.spec.DType {
 	case Float32:
 		fromFloat[float32](dst, src)

@@ -58,14 +58,13 @@ func (t *Tensor) Contiguous(k memory.Kind, at memory.Site) (*Tensor, error) {
 // To is a contiguous copy of t with its elements converted, as Convert does, always with a buffer of its own. The caller
 // releases it.
 func (t *Tensor) To(dt DType, k memory.Kind, at memory.Site) (*Tensor, error) {
-	s := Spec{dt, t.spec.Shape}
-	if err := convertible(dt, t.spec); err != nil {
-		return nil, err
+	if !dt.Valid() {
+		return nil, fmt.Errorf("tensor: convert %v to %v: unknown dtype", t.spec, dt)
 	}
 	if t.buf == nil {
 		return nil, fmt.Errorf("tensor: copy of an empty tensor: it has no device")
 	}
-	c, err := New(t.buf.Device(), k, at, s)
+	c, err := New(t.buf.Device(), k, at, Spec{dt, t.spec.Shape})
 	if err != nil {
 		return nil, err
 	}

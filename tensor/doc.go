@@ -17,6 +17,7 @@
 //     advances streams as it would with them, and moves no data. While a device is forked its real bytes are not
 //     written either.
 //   - Bool elements are one byte, 0 or 1.
+//   - Half types are storage: what is read of them is widened exactly, what is written is rounded once.
 //   - Random values are a function of stream and row-major index. Words, chunks and the order of work are in random.go,
 //     and never change, because saved runs rely on them.
 //

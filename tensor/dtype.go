@@ -62,8 +62,7 @@ func (dt DType) IsFloat() bool { return dt <= BFloat16 }
 // IsInteger reports whether dt is Int64, Int32 or Uint8. Bool is not.
 func (dt DType) IsInteger() bool { return dt >= Int64 && dt <= Uint8 }
 
-// isHalf reports whether dt is stored in 16 bits. This package moves, reads and prints halves; it does not round to
-// them.
+// isHalf reports whether dt is stored in 16 bits.
 func (dt DType) isHalf() bool { return dt == Float16 || dt == BFloat16 }
 
 // ParseDType is the DType that s names, as String writes it.

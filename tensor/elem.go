@@ -2,13 +2,33 @@ package tensor
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/x448/float16"
+
+	"github.com/thimble-ml/thimble/internal/kernel"
 )
 
 // BF16 is the Go type of an element of a BFloat16 tensor: its bits, the upper half of a float32's. It has no arithmetic.
+// That of a Float16 tensor is float16.Float16.
 type BF16 uint16
+
+// ToBF16 is the nearest BF16, the even one of two. From 0x1.ffp127 on that is an infinity; NaN keeps its sign and comes
+// out quiet.
+func ToBF16(v float32) BF16 {
+	var h [1]uint16
+	kernel.F32ToBF16(h[:], []float32{v})
+	return BF16(h[0])
+}
+
+// Float32 is the value, exactly.
+func (b BF16) Float32() float32 { return math.Float32frombits(uint32(b) << 16) }
+
+// String is the value in as few digits as tell it from its neighbours'.
+func (b BF16) String() string {
+	return string(appendShortest(nil, float64(b.Float32()), 'g', BFloat16))
+}
 
 // Elem are the Go types of elements, one for each DType.
 type Elem interface {

@@ -5,13 +5,8 @@ import (
 	"math"
 )
 
-// Fill sets every element to v, converted as Convert does from Float64. A half type takes 0 only. An expanded view is
-// refused.
+// Fill sets every element to v, converted as Convert does from Float64. An expanded view is refused.
 func Fill(t *Tensor, v float64) error {
-	bits, ok := encode(t.spec.DType, v)
-	if !ok {
-		return fmt.Errorf("tensor: fill %v with %v: this package does not round to half types", t.spec, v)
-	}
 	if t.expanded() {
 		return fmt.Errorf("tensor: fill %v: %w", t.spec, errExpanded)
 	}
@@ -19,6 +14,7 @@ func Fill(t *Tensor, v float64) error {
 	if !t.writable() {
 		return nil
 	}
+	bits := encode(t.spec.DType, v)
 	switch t.spec.DType.Size() {
 	case 1:
 		fillWords(t, uint8(bits))
@@ -57,33 +53,33 @@ func fillRun[W uint8 | uint16 | uint32 | uint64](run []W, v W) {
 }
 
 // encode is the bits of v as an element of dt, in the low bytes.
-func encode(dt DType, v float64) (bits uint64, ok bool) {
+func encode(dt DType, v float64) (bits uint64) {
 	switch dt {
 	case Float32:
-		return uint64(math.Float32bits(float32(v))), true
+		return uint64(math.Float32bits(float32(v)))
 	case Float64:
-		return math.Float64bits(v), true
+		return math.Float64bits(v)
 	case Int64:
-		return uint64(truncated[int64](v)), true
+		return uint64(truncated[int64](v))
 	case Int32:
-		return uint64(truncated[int32](v)), true
+		return uint64(truncated[int32](v))
 	case Uint8:
-		return uint64(truncated[uint8](v)), true
+		return uint64(truncated[uint8](v))
 	case Bool:
 		if v != 0 {
 			bits = 1
 		}
-		return bits, true
-	default: // a half
-		return 0, math.Float64bits(v) == 0
+		return bits
+	default:
+		return uint64(toHalf(dt, v))
 	}
 }
 
 // FillRange sets the elements, in row-major order, to start, start+step, start+2*step... computed in float64 and
-// converted as Convert does: torch's arange into an existing tensor. Half types and Bool are refused.
+// converted as Convert does: torch's arange into an existing tensor. Bool is refused.
 func FillRange(t *Tensor, start, step float64) error {
-	if dt := t.spec.DType; dt.isHalf() || dt == Bool {
-		return fmt.Errorf("tensor: fill range %v: want float32, float64 or an integer dtype", t.spec)
+	if t.spec.DType == Bool {
+		return fmt.Errorf("tensor: fill range %v: want a float or an integer dtype", t.spec)
 	}
 	if t.expanded() {
 		return fmt.Errorf("tensor: fill range %v: %w", t.spec, errExpanded)

@@ -9,13 +9,17 @@ type source interface {
 // chunk is how many values generate asks for at once: an even number, so that no pair of normal values is cut.
 const chunk = 256
 
-// generate fills t, of any float or integer dtype but a half, from src.
+// generate fills t, of any float or integer dtype, from src.
 func generate(t *Tensor, src source) {
 	switch t.spec.DType {
 	case Float32:
 		generateAs(t, src, putFloats[float32])
 	case Float64:
 		generateAs(t, src, putFloats[float64])
+	case Float16:
+		generateAs(t, src, putOddF16)
+	case BFloat16:
+		generateAs(t, src, putOddBF16)
 	case Int64:
 		generateAs(t, src, putIntegers[int64])
 	case Int32:
@@ -26,7 +30,7 @@ func generate(t *Tensor, src source) {
 }
 
 // generateAs takes values chunk by chunk and lays them out run by run; put is called once for each piece of either.
-func generateAs[D float | integer](t *Tensor, src source, put func(dst []D, step int, v []float64)) {
+func generateAs[D float | integer | uint16](t *Tensor, src source, put func(dst []D, step int, v []float64)) {
 	d := words[D](t)
 	var buf [chunk]float64
 	var ready []float64
@@ -51,6 +55,25 @@ func putFloats[D float](dst []D, step int, v []float64) {
 	for k, x := range v {
 		dst[k*step] = D(x)
 	}
+}
+
+// putOddF16 rounds to float16, once.
+func putOddF16(dst []uint16, step int, v []float64) {
+	var mid [chunk]float32
+	putF16(dst, step, oddAll(mid[:len(v)], v))
+}
+
+// putOddBF16 rounds to bfloat16, once.
+func putOddBF16(dst []uint16, step int, v []float64) {
+	var mid [chunk]float32
+	putBF16(dst, step, oddAll(mid[:len(v)], v))
+}
+
+func oddAll(mid []float32, v []float64) []float32 {
+	for k, x := range v {
+		mid[k] = odd64(x)
+	}
+	return mid
 }
 
 func putIntegers[D integer](dst []D, step int, v []float64) {

@@ -22,6 +22,15 @@ func checkWrite(dst, src *Tensor) error {
 	return errOverlap
 }
 
+// Overlaps reports whether t and u share an element's bytes in one storage. It is exact for views cut from one tensor, by
+// whatever slices and permutations; where it cannot tell it says true.
+func (t *Tensor) Overlaps(u *Tensor) bool { return t.buf != nil && t.buf == u.buf && overlap(t, u) }
+
+// SameView reports whether t and u are the same view of one storage: element on element.
+func (t *Tensor) SameView(u *Tensor) bool {
+	return t.buf == u.buf && t.spec.SameShape(u.spec) && t.lieAs(u)
+}
+
 // expanded reports whether several elements share a place.
 func (t *Tensor) expanded() bool {
 	for i, step := range t.strides {

@@ -13,10 +13,12 @@ import (
 //	uniform float32  word i                  uniform float64  words 2i, 2i+1
 //	normal  float32  words 2p, 2p+1          normal  float64  words 4p to 4p+3      of pair p = i/2
 //
-// A stream's words count from the offset that it had.
+// Half types have the words and the values of Float32, rounded. A stream's words count from the offset that it had.
 
-// FillUniform sets the elements of a Float32 or Float64 tensor to values evenly spread over [lo, hi), with 24 and 53 bits
-// of the stream each, and advances s behind them. hi itself does not occur, unless it is lo. An expanded view is refused.
+// FillUniform sets the elements of a tensor of a float type to values evenly spread over [lo, hi), with 53 bits of the
+// stream each for Float64 and 24 for the others, and advances s behind them. Float16 and BFloat16 get the values of
+// Float32, rounded, so that a model in half precision starts where one in single does. hi itself does not occur, unless
+// it is lo: what rounding would take there becomes the largest value below. An expanded view is refused.
 func FillUniform(t *Tensor, s *Stream, lo, hi float64) error {
 	if err := t.random("uniform"); err != nil {
 		return err
@@ -24,11 +26,13 @@ func FillUniform(t *Tensor, s *Stream, lo, hi float64) error {
 	if !(lo <= hi && hi-lo <= math.MaxFloat64) {
 		return fmt.Errorf("tensor: fill uniform %v: want finite lo <= hi, got %v and %v", t.spec, lo, hi)
 	}
-	u := &uniform{lo: lo, width: hi - lo, perElem: 1, top: float64(math.Nextafter32(float32(hi), float32(math.Inf(-1))))}
-	if t.spec.DType == Float64 {
-		u.perElem, u.top = 2, math.Nextafter(hi, math.Inf(-1))
+	if dt := t.spec.DType; math.IsInf(rounded(dt, lo), 0) || math.IsInf(rounded(dt, hi), 0) {
+		return fmt.Errorf("tensor: fill uniform %v: %v or %v is beyond the largest %v", t.spec, lo, hi, dt)
 	}
-	u.top = max(u.top, lo)
+	u := &uniform{lo: lo, width: hi - lo, perElem: 1, top: max(below(t.spec.DType, hi), lo)}
+	if t.spec.DType == Float64 {
+		u.perElem = 2
+	}
 	u.stream = s.Take(uint64(t.Elems()) * u.perElem)
 	t.Bump()
 	if t.writable() {
@@ -37,9 +41,10 @@ func FillUniform(t *Tensor, s *Stream, lo, hi float64) error {
 	return nil
 }
 
-// FillNormal sets the elements of a Float32 or Float64 tensor to normally distributed values (Box and Muller 1958) and
-// advances s behind them. Float32 values come from 32 bits each and end at 6.7 std, Float64 ones from 53, at 8.6. An
-// expanded view is refused. The last bit is that of Go's math.Log, which has code of its own on some architectures.
+// FillNormal sets the elements of a tensor of a float type to normally distributed values (Box and Muller 1958) and
+// advances s behind them. Float64 values come from 53 bits each and end at 8.6 std, those of the others from 32, at 6.7;
+// Float16 and BFloat16 get the values of Float32, rounded. An expanded view is refused. The last bit is that of Go's
+// math.Log, which has code of its own on some architectures.
 func FillNormal(t *Tensor, s *Stream, mean, std float64) error {
 	if err := t.random("normal"); err != nil {
 		return err
@@ -61,13 +66,48 @@ func FillNormal(t *Tensor, s *Stream, mean, std float64) error {
 
 // random reports why t cannot be filled with random values.
 func (t *Tensor) random(name string) error {
-	if dt := t.spec.DType; dt != Float32 && dt != Float64 {
-		return fmt.Errorf("tensor: fill %s %v: want float32 or float64", name, t.spec)
+	if !t.spec.DType.IsFloat() {
+		return fmt.Errorf("tensor: fill %s %v: want a float dtype", name, t.spec)
 	}
 	if t.expanded() {
 		return fmt.Errorf("tensor: fill %s %v: %w", name, t.spec, errExpanded)
 	}
 	return nil
+}
+
+// rounded is v as dt holds it, of the float types.
+func rounded(dt DType, v float64) float64 {
+	switch dt {
+	case Float32:
+		return float64(float32(v))
+	case Float16, BFloat16:
+		return fromHalf(dt, toHalf(dt, v))
+	default:
+		return v
+	}
+}
+
+// below is the largest value of dt that is less than hi; for Float32, less than hi rounded to it.
+func below(dt DType, hi float64) float64 {
+	switch dt {
+	case Float32:
+		return float64(math.Nextafter32(float32(hi), float32(math.Inf(-1))))
+	case Float64:
+		return math.Nextafter(hi, math.Inf(-1))
+	}
+	h := toHalf(dt, hi)
+	if v := fromHalf(dt, h); v < hi {
+		return v
+	}
+	switch {
+	case h&0x7fff == 0:
+		h = 0x8001 // the negative number next to zero
+	case h&0x8000 != 0:
+		h++
+	default:
+		h--
+	}
+	return fromHalf(dt, h)
 }
 
 type uniform struct {
@@ -83,11 +123,11 @@ func (u *uniform) values(dst []float64, at uint64) {
 	for i := range dst {
 		var x float64
 		if u.perElem == 1 {
-			x = float64(philox.Float32(w[i]))
+			x = float64(float32(u.lo + float64(u.width*float64(philox.Float32(w[i])))))
 		} else {
-			x = philox.Float64(w[2*i], w[2*i+1])
+			x = u.lo + float64(u.width*philox.Float64(w[2*i], w[2*i+1]))
 		}
-		dst[i] = min(u.lo+float64(u.width*x), u.top) // rounding may reach hi
+		dst[i] = min(x, u.top) // rounding may reach hi
 	}
 }
 
@@ -104,11 +144,19 @@ func (g *normal) values(dst []float64, at uint64) {
 	philox.Fill(w, g.stream.Seed, g.stream.ID, g.stream.Offset+at/2*g.perPair)
 	for i := 0; i < len(dst); i += 2 {
 		even, odd := g.pair(w[uint64(i)/2*g.perPair:])
-		dst[i] = g.mean + float64(g.std*even)
+		dst[i] = g.scaled(even)
 		if i+1 < len(dst) {
-			dst[i+1] = g.mean + float64(g.std*odd)
+			dst[i+1] = g.scaled(odd)
 		}
 	}
+}
+
+func (g *normal) scaled(z float64) float64 {
+	x := g.mean + float64(g.std*z)
+	if g.perPair == 2 {
+		x = float64(float32(x))
+	}
+	return x
 }
 
 // pair is two independent standard normal values. The radius takes the logarithm of a number in (0, 1], never of 0.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/x448/float16"
 )
 
 // readable reports whether there are bytes to read.
@@ -48,10 +46,8 @@ func (t *Tensor) load(at int) float64 {
 		return float64(math.Float32frombits(binary.NativeEndian.Uint32(b)))
 	case Float64:
 		return math.Float64frombits(binary.NativeEndian.Uint64(b))
-	case Float16:
-		return float64(float16.Frombits(binary.NativeEndian.Uint16(b)).Float32())
-	case BFloat16:
-		return float64(math.Float32frombits(uint32(binary.NativeEndian.Uint16(b)) << 16))
+	case Float16, BFloat16:
+		return fromHalf(t.spec.DType, binary.NativeEndian.Uint16(b))
 	case Int64:
 		return float64(int64(binary.NativeEndian.Uint64(b)))
 	case Int32:

@@ -54,6 +54,10 @@ func Over(b *memory.Buffer, s Spec) Tensor {
 	return Tensor{buf: b, spec: s}
 }
 
+// Unbacked is a contiguous tensor without a buffer, hence Empty: a stand-in on which the view functions say what shape and
+// strides they would give, or what is wrong.
+func Unbacked(s Spec) Tensor { return Tensor{spec: s} }
+
 // On is the same view, spec, strides and offset, of another buffer: where a storage that was away has come back. It takes
 // no reference. It panics if the view does not fit into b.
 func (t *Tensor) On(b *memory.Buffer) Tensor {

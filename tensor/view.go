@@ -22,6 +22,23 @@ func (t *Tensor) Slice(dim, lo, hi int) (Tensor, error) {
 	return t.with(shape, strides, t.offset+lo*strides[d]), nil
 }
 
+// SliceStep is every step-th of the elements with positions lo up to and without hi along dim, the one at lo first.
+func (t *Tensor) SliceStep(dim, lo, hi, step int) (Tensor, error) {
+	v, err := t.Slice(dim, lo, hi)
+	switch {
+	case err != nil:
+		return Tensor{}, err
+	case step < 1:
+		return Tensor{}, fmt.Errorf("tensor: slice %v: step %d: want 1 or more", t.spec, step)
+	}
+	d, _ := t.spec.axis(dim)
+	step = min(step, max(1, hi-lo)) // more is the same, and might overflow
+	shape, strides := v.room()
+	shape[d] = (hi - lo + step - 1) / step
+	strides[d] = step * t.Stride(d)
+	return t.with(shape, strides, v.offset), nil
+}
+
 // Select is the elements with position i along dim, which goes away.
 func (t *Tensor) Select(dim, i int) (Tensor, error) {
 	d, err := t.spec.axis(dim)
@@ -29,7 +46,7 @@ func (t *Tensor) Select(dim, i int) (Tensor, error) {
 		return Tensor{}, fmt.Errorf("tensor: select %v: %w", t.spec, err)
 	}
 	if n := t.spec.Shape[d]; i < 0 || i >= n {
-		return Tensor{}, fmt.Errorf("tensor: select %v: [%d] of dim %d, of size %d", t.spec, i, d, n)
+		return Tensor{}, fmt.Errorf("tensor: select %v: [%d] of dim %d, of size %d: want 0 to %d", t.spec, i, d, n, n-1)
 	}
 	shape, strides := t.room()
 	offset := t.offset + i*strides[d]

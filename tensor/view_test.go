@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -35,9 +36,9 @@ func (m model) pick(shape []int, src func(idx []int) []int) model {
 func step(t *testing.T, r *rand.Rand, x *tensor.Tensor, m model) (tensor.Tensor, model, string) {
 	rank := len(m.shape)
 	dim := func() int { return r.IntN(rank) }
-	kind := r.IntN(8)
+	kind := r.IntN(9)
 	if rank == 0 && kind != 5 && kind != 6 {
-		kind = 7
+		kind = 8
 	}
 	sign := func(d, rank int) int { return d - rank*r.IntN(2) } // name it from either end
 	switch kind {
@@ -115,6 +116,18 @@ func step(t *testing.T, r *rand.Rand, x *tensor.Tensor, m model) (tensor.Tensor,
 			return *x, m, "refused"
 		}
 		return v, model{shape, m.at}, fmt.Sprintf("reshape %v", shape)
+	case 7:
+		d := dim()
+		lo := r.IntN(m.shape[d] + 1)
+		hi, by := lo+r.IntN(m.shape[d]-lo+1), 1+r.IntN(3)
+		v := must(t)(x.SliceStep(sign(d, rank), lo, hi, by))
+		shape := slices.Clone(m.shape)
+		shape[d] = (hi - lo + by - 1) / by
+		return *v, m.pick(shape, func(idx []int) []int {
+			s := slices.Clone(idx)
+			s[d] = lo + by*s[d]
+			return s
+		}), fmt.Sprintf("slice %d %d:%d:%d", d, lo, hi, by)
 	default:
 		d := slices.Index(m.shape, 1)
 		if d < 0 {
@@ -301,8 +314,10 @@ func TestViewErrors(t *testing.T) {
 		{err(x.Slice(2, 0, 1)), "tensor: slice float32[2 3]: dim 2 of rank 2: want -2 to 1"},
 		{err(x.Slice(1, 2, 1)), "tensor: slice float32[2 3]: [2:1] of dim 1, of size 3"},
 		{err(x.Slice(-1, 0, 4)), "tensor: slice float32[2 3]: [0:4] of dim 1, of size 3"},
-		{err(x.Select(0, 2)), "tensor: select float32[2 3]: [2] of dim 0, of size 2"},
-		{err(x.Select(0, -1)), "tensor: select float32[2 3]: [-1] of dim 0, of size 2"},
+		{err(x.SliceStep(1, 0, 3, 0)), "tensor: slice float32[2 3]: step 0: want 1 or more"},
+		{err(x.SliceStep(1, 0, 4, 2)), "tensor: slice float32[2 3]: [0:4] of dim 1, of size 3"},
+		{err(x.Select(0, 2)), "tensor: select float32[2 3]: [2] of dim 0, of size 2: want 0 to 1"},
+		{err(x.Select(0, -1)), "tensor: select float32[2 3]: [-1] of dim 0, of size 2: want 0 to 1"},
 		{err(x.Select(5, 0)), "tensor: select float32[2 3]: dim 5 of rank 2: want -2 to 1"},
 		{err(x.Transpose(0, 2)), "tensor: transpose float32[2 3]: dim 2 of rank 2: want -2 to 1"},
 		{err(x.Transpose(-3, 0)), "tensor: transpose float32[2 3]: dim -3 of rank 2: want -2 to 1"},
@@ -347,6 +362,26 @@ func TestBroadcastToView(t *testing.T) {
 	require.Equal(t, []float64{1, 2, 3, 1, 2, 3}, values(&v))
 	require.PanicsWithValue(t, "tensor: expand float32[3] to [2]: sizes must be equal or 1",
 		func() { x.BroadcastTo([]int{2}) })
+}
+
+func TestSliceStepOfManyIsTheFirst(t *testing.T) {
+	d := device(t, memory.Config{})
+	x := from(t, d, []float32{1, 2, 3, 4}, 2, 2)
+	v := must(t)(x.SliceStep(1, 1, 2, math.MaxInt))
+	require.Equal(t, []float64{2, 4}, values(v))
+	require.Equal(t, 0, must(t)(x.SliceStep(1, 1, 1, math.MaxInt)).Elems())
+}
+
+// View functions say of a tensor without a buffer what they would give.
+func TestUnbacked(t *testing.T) {
+	x := tensor.Unbacked(tensor.Of(tensor.Float32, 2, 3))
+	require.True(t, x.Empty())
+	v := must(t)(x.Transpose(0, 1))
+	require.Equal(t, []int{3, 2}, v.Shape())
+	require.Equal(t, []int{1, 3}, v.Strides())
+	require.Empty(t, tensor.Raw[float32](v))
+	_, err := v.Reshape(6)
+	require.ErrorContains(t, err, "allow no such view")
 }
 
 // Appending to a shape that was handed out must not write into another tensor's.

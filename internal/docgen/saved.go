@@ -81,10 +81,16 @@ func ref(e *ops.Entry, r autograd.Ref) (name, size string) {
 // how a gradient that reads nothing comes about.
 func how(op autograd.Op, rule *autograd.Rule, i int) string {
 	_, view := op.(autograd.Viewer)
+	_, join := op.(autograd.Joiner)
+	pass := i < len(rule.Pass) && rule.Pass[i]
 	switch {
+	case join:
+		return "nothing: it is the part of the output's gradient where the input lies"
+	case view && pass:
+		return "nothing: it is summed where the input was repeated"
 	case view:
 		return "nothing: it is written into the same view of the input's gradient"
-	case i < len(rule.Pass) && rule.Pass[i]:
+	case pass:
 		return "nothing: it is passed on as it is, summed where the input was broadcast"
 	case rule.Random:
 		return "nothing: the random words are drawn again from the same offset"

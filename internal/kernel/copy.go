@@ -12,16 +12,19 @@ func Copy[T any](dst, src Strided[T], lo, hi int) {
 	w.start(lo, dst.Shape, dst.Strides, src.Strides, src.Strides)
 	for n := 0; lo < hi; lo += n {
 		n = w.run(hi - lo)
-		sd, ss := w.step[0], w.step[1]
-		d, s := dst.Data[w.off[0]:], src.Data[w.off[1]:]
-		if sd == 1 && ss == 1 {
-			copy(d[:n], s[:n])
-		} else {
-			for i := range n {
-				d[i*sd] = s[i*ss]
-			}
-		}
+		copyRun(dst.Data[w.off[0]:], src.Data[w.off[1]:], n, w.step[0], w.step[1])
 		w.next(n)
+	}
+}
+
+// copyRun copies n elements of s to d.
+func copyRun[T any](d, s []T, n, sd, ss int) {
+	if sd == 1 && ss == 1 {
+		copy(d[:n], s[:n])
+		return
+	}
+	for i := range n {
+		d[i*sd] = s[i*ss]
 	}
 }
 

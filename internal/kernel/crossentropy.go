@@ -97,15 +97,7 @@ func logSumExp[T Float](x []T) (top, l float64) {
 		}
 	}
 	top = float64(m)
-	var e [expBlock]float64
-	var sum float64
-	for len(x) > 0 {
-		n := min(len(x), expBlock)
-		expBelow(e[:n], x[:n], top)
-		sum += sumRow(e[:n])
-		x = x[n:]
-	}
-	return top, math.Log(sum)
+	return top, math.Log(expRow(x, top))
 }
 
 // expBelow fills e with exp(x - top).

@@ -6,9 +6,15 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Family names the implementation that the routines of this package run on. Bits are equal within a family; between
-// families results agree to tolerances.
-const Family = "go"
+// Family names the implementation that the routines of this package run on, chosen when the process starts: "avx2" where
+// the processor has AVX2 and FMA and the build has assembly (amd64, without tag purego), else "go". A routine without a
+// version for the family runs in plain Go. Bits are equal within a family; between families results agree to tolerances.
+func Family() string {
+	if useAVX2 {
+		return "avx2"
+	}
+	return "go"
+}
 
 // CPUFeatures lists what this processor has of the features that matter to kernels, in a fixed order.
 func CPUFeatures() []string {
@@ -34,7 +40,12 @@ func CPUFeatures() []string {
 }
 
 // UsedFeatures lists the features that the chosen family uses beyond the architecture's base level: none, in plain Go.
-func UsedFeatures() []string { return nil }
+func UsedFeatures() []string {
+	if useAVX2 {
+		return []string{"avx2", "fma"}
+	}
+	return nil
+}
 
 // Arch is the processor's architecture, as Go names it.
 const Arch = runtime.GOARCH

@@ -18,11 +18,12 @@ type Float interface{ float32 | float64 }
 // The product is cut into [GEMMChunks] tiles of C. Each is computed completely, and alone, by one call of Chunk, so
 // that the calls may run in any order and on any goroutines, with the same bits.
 //
-// No product is skipped, so that 0 times Inf is NaN. In plain Go, one element of C is always added up in the same order,
-// wherever it lies in a tile and however A and B are stored: K is cut, by its length only, into blocks. The products of
-// a block are added in ascending order of k, starting from +0. The first block's sum gets Bias[j] and then, if Add, the
-// old C added; the sums of later blocks are added to that one after the other. Each step is rounded to T; where the
-// compiler fuses a product into the sum (arm64 and others, amd64 from GOAMD64=v3 on), the two share one rounding.
+// No product is skipped, so that 0 times Inf is NaN. One element of C is always added up in the same order, wherever it
+// lies in a tile and however A and B are stored: K is cut, by its length only, into blocks. The products of a block are
+// added in ascending order of k, starting from +0. The first block's sum gets Bias[j] and then, if Add, the old C added;
+// the sums of later blocks are added to that one after the other. With AVX2, float32 products are always fused into
+// their sums: product and addition share one rounding. In plain Go each step is rounded to T, but for where the compiler
+// fuses (arm64 and others, amd64 from GOAMD64=v3 on).
 type GEMM[T Float] struct {
 	M, N, K int
 	A       []T
@@ -48,8 +49,7 @@ func GEMMChunks(m, n, k int) int {
 }
 
 // GEMMScratch is the number of bytes that Chunk wants of its lane, for elements of elemSize bytes: room for one block
-// of op(A) and one of op(B), whichever of them an implementation packs. It is at most 195 KiB for float32 and twice
-// that for float64.
+// of op(A) and for a few columns of one of op(B). It is at most 200 KiB for float32 and twice that for float64.
 func GEMMScratch(m, n, k int, elemSize int) int64 {
 	if m <= 0 || n <= 0 || k <= 0 {
 		return 0
@@ -57,7 +57,7 @@ func GEMMScratch(m, n, k int, elemSize int) int64 {
 	mb, nb := gemmTile(m, n, k)
 	kb := int64(gemmDepth(k))
 	return roundUp64(kb*int64(roundUp(min(mb, m), gemmRows))*int64(elemSize)) +
-		roundUp64(kb*int64(roundUp(min(nb, n), gemmCols))*int64(elemSize))
+		roundUp64(kb*int64(roundUp(min(gemmPanel, nb, n), gemmCols))*int64(elemSize))
 }
 
 // Chunk computes tile number chunk of C. scratch holds at least [GEMMScratch] bytes and its content does not matter;
@@ -76,24 +76,34 @@ func (g *GEMM[T]) Chunk(scratch []byte, chunk int) {
 		g.computeVector(v, t, View[T](scratch))
 		return
 	}
-	g.compute(t, View[T](scratch))
+	if !computeFast(g, t, scratch) {
+		g.compute(t, View[T](scratch))
+	}
 }
 
 // gemmBlock is a tile of C.
 type gemmBlock struct{ i, j, rows, cols int }
 
-// compute computes a tile: for each block of K, it packs the tile's rows of op(A) and columns of op(B) and multiplies.
+// compute computes a tile: for each block of K, it packs the tile's rows of op(A), and then goes over the columns: it
+// packs a few of op(B) and multiplies.
 func (g *GEMM[T]) compute(t gemmBlock, scratch []T) {
 	kb := gemmDepth(g.K)
 	for k := 0; k < g.K; k += kb {
 		depth := min(kb, g.K-k)
-		panels := scratch[:roundUp(t.cols, tileCols)*depth]
-		rows := scratch[len(panels):][:t.rows*depth]
-		g.packB(panels, t, k, depth)
+		rows, rest := scratch[:t.rows*depth], scratch[t.rows*depth:]
 		g.packA(rows, t, k, depth)
-		for j := 0; j < t.cols; j += tileCols {
-			g.sweep(panels[j*depth:][:tileCols*depth], rows, t, j, k == 0)
+		for j := 0; j < t.cols; j += gemmPanel {
+			u := gemmBlock{i: t.i, j: t.j + j, rows: t.rows, cols: min(gemmPanel, t.cols-j)}
+			g.sweepAll(rest[:roundUp(u.cols, tileCols)*depth], rows, u, k, depth)
 		}
+	}
+}
+
+// sweepAll packs the columns of the tile and multiplies.
+func (g *GEMM[T]) sweepAll(panels, rows []T, t gemmBlock, k, depth int) {
+	g.packB(panels, t, k, depth)
+	for j := 0; j < t.cols; j += tileCols {
+		g.sweep(panels[j*depth:][:tileCols*depth], rows, t, j, k == 0)
 	}
 }
 

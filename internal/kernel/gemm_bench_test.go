@@ -67,12 +67,12 @@ func runGEMM[T kernel.Float](p *pool.Pool, lanes int, g *kernel.GEMM[T], scratch
 //	for i in 1 2 3 4 5 6 7; do go test -run xxx -bench GEMM -benchtime 200ms ./internal/kernel; done
 func BenchmarkGEMM(b *testing.B) {
 	b.Run("float32", func(b *testing.B) {
-		benchmarkShapes(b, func(g *kernel.GEMM[float32]) {
+		benchmarkShapes(b, kernel.Families(), func(g *kernel.GEMM[float32]) {
 			gonum.Implementation{}.Sgemm(flag(g.TransA), flag(g.TransB), g.M, g.N, g.K, 1, g.A, g.LDA, g.B, g.LDB, 0, g.C, g.LDC)
 		})
 	})
 	b.Run("float64", func(b *testing.B) {
-		benchmarkShapes(b, func(g *kernel.GEMM[float64]) {
+		benchmarkShapes(b, []string{"go"}, func(g *kernel.GEMM[float64]) {
 			gonum.Implementation{}.Dgemm(flag(g.TransA), flag(g.TransB), g.M, g.N, g.K, 1, g.A, g.LDA, g.B, g.LDB, 0, g.C, g.LDC)
 		})
 	})
@@ -85,7 +85,7 @@ func flag(trans bool) blas.Transpose {
 	return blas.NoTrans
 }
 
-func benchmarkShapes[T kernel.Float](b *testing.B, theirs func(*kernel.GEMM[T])) {
+func benchmarkShapes[T kernel.Float](b *testing.B, families []string, theirs func(*kernel.GEMM[T])) {
 	for _, s := range []struct {
 		m, n, k        int
 		transA, transB bool
@@ -106,7 +106,10 @@ func benchmarkShapes[T kernel.Float](b *testing.B, theirs func(*kernel.GEMM[T]))
 		for _, workers := range []int{1, 2} {
 			p := pool.New(workers)
 			scratch := newScratch(g, workers)
-			benchmarkProduct(b, fmt.Sprintf("%s/ours-%d", name, workers), g, workers, func() { runGEMM(p, workers, g, scratch) })
+			for _, f := range families {
+				kernel.UseFamily(b, f)
+				benchmarkProduct(b, fmt.Sprintf("%s/%s-%d", name, f, workers), g, workers, func() { runGEMM(p, workers, g, scratch) })
+			}
 			benchmarkProduct(b, fmt.Sprintf("%s/gonum-%d", name, workers), g, workers, func() { theirs(g) })
 			p.Close()
 		}

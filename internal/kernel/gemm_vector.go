@@ -18,55 +18,73 @@ type vector[T Float] struct {
 func (g *GEMM[T]) asVector(t gemmBlock) (v vector[T], ok bool) {
 	switch {
 	case g.M == 1:
-		v = vector[T]{x: g.A, xStride: 1, matrix: g.B[t.j:], ld: g.LDB, stride: 1}
+		v = vector[T]{x: g.A, xStride: 1, dots: g.TransB, ld: g.LDB, stride: 1}
 		if g.TransA {
 			v.xStride = g.LDA
 		}
-		if g.TransB {
-			v.matrix, v.dots = g.B[t.j*g.LDB:], true
-		}
+		v.matrix = g.B[v.start(t.j):]
 	case g.N == 1: // the transpose of the case above
-		v = vector[T]{x: g.B, xStride: g.LDB, matrix: g.A[t.i*g.LDA:], ld: g.LDA, dots: true, stride: g.LDC}
+		v = vector[T]{x: g.B, xStride: g.LDB, dots: !g.TransA, ld: g.LDA, stride: g.LDC}
 		if g.TransB {
 			v.xStride = 1
 		}
-		if g.TransA {
-			v.matrix, v.dots = g.A[t.i:], false
-		}
+		v.matrix = g.A[v.start(t.i):]
 	default:
 		return v, false
 	}
 	return v, true
 }
 
+// start is where in the matrix what makes element n of the result begins.
+func (v *vector[T]) start(n int) int {
+	if v.dots {
+		return n * v.ld
+	}
+	return n
+}
+
+// vectorStrip is how many elements of the result are computed at a time.
+const vectorStrip = 128
+
 // computeVector is compute for a vector.
 func (g *GEMM[T]) computeVector(v vector[T], t gemmBlock, scratch []T) {
+	var room [vectorStrip]T
 	kb := gemmDepth(g.K)
-	x, sum := scratch[:min(kb, g.K)], scratch[min(kb, g.K):][:t.rows*t.cols]
 	for k := 0; k < g.K; k += kb {
-		x := x[:min(kb, g.K-k)]
+		x := scratch[:min(kb, g.K-k)]
 		for i := range x {
 			x[i] = v.x[(k+i)*v.xStride]
 		}
-		if v.dots {
-			dots(sum, x, v.matrix[k:], v.ld)
-		} else {
-			clear(sum)
-			addRows(sum, x, v.matrix[k*v.ld:], v.ld)
+		for n := t.rows * t.cols; n > 0; n -= vectorStrip {
+			at := t.rows*t.cols - n
+			sum := room[:min(n, vectorStrip)]
+			v.multiply(sum, x, k, at)
+			g.storeVector(sum, t, v.stride, at, k == 0)
 		}
-		g.storeVector(sum, t, v.stride, k == 0)
 	}
 }
 
-// storeVector puts the sums of one block of K into C.
-func (g *GEMM[T]) storeVector(sum []T, t gemmBlock, stride int, first bool) {
+// multiply sets sum to elements from number at on of the product of x and the block of K at k.
+func (v *vector[T]) multiply(sum, x []T, k, at int) {
+	if v.dots {
+		dots(sum, x, v.matrix[v.start(at)+k:], v.ld)
+		return
+	}
+	addRows(sum, x, v.matrix[v.start(at)+k*v.ld:], v.ld)
+}
+
+// storeVector puts the sums of one block of K, those from number at of the tile on, into C.
+func (g *GEMM[T]) storeVector(sum []T, t gemmBlock, stride, at int, first bool) {
 	if first && g.Bias != nil {
-		bias, step := g.Bias[t.j:], t.cols/len(sum) // 1, or 0 where there is one column
+		bias, step := g.Bias, 0 // one column has one bias
+		if g.N > 1 {
+			bias, step = g.Bias[t.j+at:], 1
+		}
 		for i := range sum {
 			sum[i] += bias[i*step]
 		}
 	}
-	c := g.C[t.i*g.LDC+t.j:]
+	c := g.C[t.i*g.LDC+t.j+at*stride:]
 	for i, s := range sum {
 		if first && !g.Add {
 			c[i*stride] = s
@@ -78,6 +96,9 @@ func (g *GEMM[T]) storeVector(sum []T, t gemmBlock, stride int, first bool) {
 
 // dots sets sum[j] to the product of x and row j of m, whose leading dimension is ld.
 func dots[T Float](sum, x, m []T, ld int) {
+	if dotsFast(sum, x, m, ld) {
+		return
+	}
 	j := 0
 	for ; j+4 <= len(sum); j += 4 {
 		at := j * ld
@@ -100,8 +121,12 @@ func dots[T Float](sum, x, m []T, ld int) {
 	}
 }
 
-// addRows adds to sum the rows of m, whose leading dimension is ld, row k multiplied by x[k].
+// addRows sets sum to the sum of the rows of m, whose leading dimension is ld, row k multiplied by x[k].
 func addRows[T Float](sum, x, m []T, ld int) {
+	if addRowsFast(sum, x, m, ld) {
+		return
+	}
+	clear(sum)
 	n, k := len(sum), 0
 	for ; k+4 <= len(x); k += 4 {
 		at := k * ld

@@ -10,7 +10,7 @@
 //
 // The sum is a matrix with the kept elements as columns and the reduced ones as rows, cut as a grid (see chunk.go). Each
 // cell goes through its columns in blocks whose float64 accumulators lie on the stack. Sums stay in one order: by row
-// inside a cell, then cell by cell.
+// inside a cell, then cell by cell. Integers are summed in int64 (SumInts).
 
 package kernel
 
@@ -102,6 +102,12 @@ func (p *SumTo) partials() int {
 	return p.grid.nr * p.grid.cols
 }
 
+// summand is what can be summed, and accumulator what it is summed in.
+type (
+	summand     interface{ Number | uint8 }
+	accumulator interface{ float64 | int64 }
+)
+
 // SumPart sums chunk c: into dst (of shape t) if one row range holds all rows, into shared otherwise.
 func SumPart[T Float](p *SumTo, dst Strided[T], add bool, src []T, shared []float64, c int) {
 	r0, r1, c0, c1, part := p.grid.cell(c)
@@ -121,6 +127,35 @@ func SumPart[T Float](p *SumTo, dst Strided[T], add bool, src []T, shared []floa
 func SumFinish[T Float](p *SumTo, dst Strided[T], add bool, shared []float64) {
 	if p.grid.nr > 1 {
 		finishColumns(dst, add, shared, p.grid.nr, p.grid.cols, p.grid.cols)
+	}
+}
+
+// SumInts sums chunk c of integers, or of bytes, into dst if one row range holds all rows, into shared otherwise. It wraps
+// around where int64 ends.
+func SumInts[T int32 | int64 | uint8](p *SumTo, dst []int64, src []T, shared []int64, c int) {
+	r0, r1, c0, c1, part := p.grid.cell(c)
+	var acc [sumBlock]int64
+	for c0 < c1 {
+		n := sumColumns(p, &acc, src, r0, r1, c0, c1)
+		if p.grid.nr == 1 {
+			copy(dst[c0:], acc[:n])
+		} else {
+			copy(shared[part*p.grid.cols+c0:], acc[:n])
+		}
+		c0 += n
+	}
+}
+
+// SumIntsFinish is SumFinish after SumInts.
+func SumIntsFinish(p *SumTo, dst []int64, shared []int64) {
+	if p.grid.nr == 1 {
+		return
+	}
+	clear(dst)
+	for r := range p.grid.nr {
+		for i, v := range shared[r*p.grid.cols:][:p.grid.cols] {
+			dst[i] += v
+		}
 	}
 }
 
@@ -160,7 +195,7 @@ func store[T Float](dst Strided[T], add bool, sums []float64, lo int) {
 
 // sumColumns sums rows [r0, r1) of as many columns from c0 on as make a block, and says how many those are. A block is
 // some whole runs of neighbouring columns, or a piece of one.
-func sumColumns[T Float](p *SumTo, acc *[sumBlock]float64, src []T, r0, r1, c0, c1 int) int {
+func sumColumns[T summand, A accumulator](p *SumTo, acc *[sumBlock]A, src []T, r0, r1, c0, c1 int) int {
 	var at [sumBlock]int // where each run's first row lies
 	run, runs := p.block(&at, c0, c1)
 	clear(acc[:run*runs])
@@ -172,7 +207,7 @@ func sumColumns[T Float](p *SumTo, acc *[sumBlock]float64, src []T, r0, r1, c0, 
 		base := p.reduced.offset(r0, 0)
 		for k, off := range at[:runs] {
 			if p.inner {
-				acc[k] += sumRow(src[base+off:][:n])
+				acc[k] += rowSum[A](src[base+off:][:n])
 			} else {
 				addDown(acc[k*run:][:run], src[base+off:], n, p.reduced.stride[0])
 			}
@@ -200,35 +235,38 @@ func (p *SumTo) block(at *[sumBlock]int, c0, c1 int) (run, runs int) {
 	return unit, runs
 }
 
-// sumRow is the sum of x in four interleaved chains.
-func sumRow[T Float](x []T) float64 {
-	var s0, s1, s2, s3 float64
+// sumRow is the sum of x.
+func sumRow[T Float](x []T) float64 { return rowSum[float64](x) }
+
+// rowSum is the sum of x in four interleaved chains.
+func rowSum[A accumulator, T summand](x []T) A {
+	var s0, s1, s2, s3 A
 	for len(x) >= 4 {
-		s0 += float64(x[0])
-		s1 += float64(x[1])
-		s2 += float64(x[2])
-		s3 += float64(x[3])
+		s0 += A(x[0])
+		s1 += A(x[1])
+		s2 += A(x[2])
+		s3 += A(x[3])
 		x = x[4:]
 	}
 	for _, v := range x {
-		s0 += float64(v)
+		s0 += A(v)
 	}
 	return (s0 + s1) + (s2 + s3)
 }
 
 // addDown adds n rows of x, stride apart, to acc: four at a time, so that the rows' cache misses overlap.
-func addDown[T Float](acc []float64, x []T, n, stride int) {
+func addDown[T summand, A accumulator](acc []A, x []T, n, stride int) {
 	m := len(acc)
 	for ; n >= 4; n -= 4 {
 		a, b, c, d := x[:m], x[stride:][:m], x[2*stride:][:m], x[3*stride:][:m]
 		for i := range acc {
-			acc[i] += (float64(a[i]) + float64(b[i])) + (float64(c[i]) + float64(d[i]))
+			acc[i] += (A(a[i]) + A(b[i])) + (A(c[i]) + A(d[i]))
 		}
 		x = x[min(4*stride, len(x)):]
 	}
 	for ; n > 0; n-- {
 		for i, v := range x[:m] {
-			acc[i] += float64(v)
+			acc[i] += A(v)
 		}
 		x = x[min(stride, len(x)):]
 	}

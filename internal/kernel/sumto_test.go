@@ -20,6 +20,16 @@ func TestSumToSpecials(t *testing.T) {
 	kerneltest.SumToSpecials(t, kernel.SumPart[float64], kernel.SumFinish[float64])
 }
 
+func TestSumInts(t *testing.T) {
+	kerneltest.SumInts(t, kernel.SumInts[int32], kernel.SumIntsFinish)
+	kerneltest.SumInts(t, kernel.SumInts[int64], kernel.SumIntsFinish)
+	kerneltest.SumInts(t, kernel.SumInts[uint8], kernel.SumIntsFinish)
+	const odd = 1<<53 + 1 // float64 cannot hold it
+	p, sum := kernel.NewSumTo([]int{2}, []int{1}), []int64{0}
+	kernel.SumInts(&p, sum, []int64{odd, 0}, nil, 0)
+	require.Equal(t, []int64{odd}, sum)
+}
+
 // Large sums can be shared among workers whatever they are reduced to, and their partial sums stay small.
 func TestSumToPlan(t *testing.T) {
 	for _, k := range [][2][]int{

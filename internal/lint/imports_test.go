@@ -12,7 +12,8 @@ import (
 var allowed = map[string][]string{
 	"":                   {"internal/kernel"},
 	"memory":             {},
-	"tensor":             {"memory", "internal/philox"},
+	"tensor":             {"memory", "internal/kernel", "internal/philox"},
+	"tensor/gorgonia":    {"tensor", "memory"},
 	"autograd":           {"tensor", "memory", "internal/kernel", "internal/operand", "internal/pool"},
 	"autograd/gradcheck": {"autograd", "tensor", "memory"},
 	"ops":                {"autograd", "tensor", "memory", "internal/kernel", "internal/operand", "internal/philox"},
@@ -31,7 +32,8 @@ var allowed = map[string][]string{
 // foreign lists who may import which module of others, and why is in docs/design.md, section 7.
 var foreign = map[string][]string{
 	"golang.org/x/sys":                    {"memory", "internal/kernel", "examples/internal/row"},
-	"github.com/x448/float16":             {"tensor", "autograd", "internal/kernel"},
+	"github.com/x448/float16":             {"tensor", "autograd", "internal/kernel", "internal/kernel/kerneltest"},
+	"gorgonia.org/tensor":                 {"tensor/gorgonia"},
 	"github.com/chewxy/math32":            {"internal/kernel"},
 	"gonum.org/v1/plot":                   {"examples/internal/row"},
 	"github.com/schollz/progressbar/v3":   {"examples/internal/row"},

@@ -7,8 +7,19 @@ import (
 )
 
 // Of gives t as a kernel's strided operand. It is a view, valid as long as t; on a virtual device its Data is nil.
-func Of[T tensor.Elem](t *tensor.Tensor) kernel.Strided[T] {
-	o := kernel.Strided[T]{Data: tensor.Raw[T](t), Shape: t.Shape()}
+func Of[T tensor.Elem](t *tensor.Tensor) kernel.Strided[T] { return over(t, tensor.Raw[T](t)) }
+
+// Words is Of for code that moves elements by their size alone: W is as large as an element of t, whatever that is.
+func Words[W uint8 | uint16 | uint32 | uint64](t *tensor.Tensor) kernel.Strided[W] {
+	var data []W
+	if mem := t.Buffer().Bytes(); mem != nil && t.Elems() > 0 {
+		data = kernel.View[W](mem[t.Offset()*t.DType().Size():])
+	}
+	return over(t, data)
+}
+
+func over[T any](t *tensor.Tensor, data []T) kernel.Strided[T] {
+	o := kernel.Strided[T]{Data: data, Shape: t.Shape()}
 	if !t.IsContiguous() {
 		o.Strides = t.Strides()
 	}

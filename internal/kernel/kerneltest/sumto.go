@@ -112,3 +112,32 @@ func SumToSpecials[T kernel.Float](
 	Close64(t, want[:1], dst[:1], 5000)
 	Close64(t, want[1:], dst[1:], 0)
 }
+
+// SumInts tests sums of integers, which are exact.
+func SumInts[T int32 | int64 | uint8](
+	t *testing.T,
+	part func(p *kernel.SumTo, dst []int64, src []T, shared []int64, c int),
+	finish func(p *kernel.SumTo, dst []int64, shared []int64),
+) {
+	for _, k := range SumToCases() {
+		s, to := k[0], k[1]
+		src, wide := make([]T, kernel.Elems(s)), make([]float64, kernel.Elems(s))
+		for i, v := range Indices[int64](len(src), 255, 1) {
+			src[i], wide[i] = T(v), float64(T(v))
+		}
+		want, _ := sumTo(wide, s, to)
+		p := kernel.NewSumTo(s, to)
+		got := AnyOrder(t, p.Chunks(), func() (func(int), func() []float64) {
+			dst, shared := filled(len(want), int64(-7)), filled(int(p.SharedBytes()/8), int64(-7))
+			return func(c int) { part(&p, dst, src, shared, c) }, func() []float64 {
+				finish(&p, dst, shared)
+				var sums []float64
+				for _, v := range dst {
+					sums = append(sums, float64(v))
+				}
+				return sums
+			}
+		})
+		SameBits(t, want, got, fmt.Sprint(s, " -> ", to))
+	}
+}

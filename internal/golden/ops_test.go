@@ -1,0 +1,131 @@
+package golden
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// opCase is a case of ops.json. Op has torch's name for the op.
+type opCase struct {
+	Name, Op   string
+	Attrs      map[string]any
+	Inputs     []array
+	Output     array
+	GradOutput *array `json:"grad_output"`
+	Grads      map[string]array
+}
+
+// float is a number among the attributes, or otherwise.
+func (c *opCase) float(name string, otherwise float64) float64 {
+	if v, ok := c.Attrs[name].(float64); ok {
+		return v
+	}
+	return otherwise
+}
+
+func (c *opCase) int(name string, otherwise int) int { return int(c.float(name, float64(otherwise))) }
+
+func (c *opCase) bool(name string) bool { v, _ := c.Attrs[name].(bool); return v }
+
+func (c *opCase) string(name string) string { v, _ := c.Attrs[name].(string); return v }
+
+// ints is a list among the attributes, nil if it is not there.
+func (c *opCase) ints(name string) (list []int) {
+	vs, _ := c.Attrs[name].([]any)
+	for _, v := range vs {
+		list = append(list, int(v.(float64)))
+	}
+	return list
+}
+
+// absolute is the tolerance beside the relative one: more where elements are small only because a sum of large products
+// cancels. (Outputs of the convolutions are of order 20, so that 1e-6 is half a step of float32 there.)
+func (c *opCase) absolute() float64 {
+	if c.Op == "conv2d" {
+		return 3e-6
+	}
+	return 1e-6
+}
+
+// call runs the op of a case on values of its inputs.
+type call func(s *autograd.Scope, c *opCase, in []*autograd.Value) *autograd.Value
+
+// calls gives the call for each of torch's names; each family of ops has its list in a file of its own.
+func calls() map[string]call {
+	all := map[string]call{}
+	for _, family := range []map[string]call{
+		basicCalls,
+		imageCalls,
+		attentionCalls,
+		elementwiseCalls,
+		reductionCalls,
+		shapeCalls,
+	} {
+		maps.Copy(all, family)
+	}
+	return all
+}
+
+func TestOps(t *testing.T) {
+	var file struct{ Cases []opCase }
+	load(t, "ops.json", &file)
+	require.NotEmpty(t, file.Cases)
+	all := calls()
+	for i := range file.Cases {
+		c := &file.Cases[i]
+		t.Run(c.Name, func(t *testing.T) {
+			f, ok := all[c.Op]
+			require.True(t, ok, "no call for %s", c.Op)
+			checkOp(t, c, f)
+		})
+	}
+}
+
+func checkOp(t *testing.T, c *opCase, f call) {
+	b := newBench(t)
+	defer b.close()
+	var in []*tensor.Tensor
+	for i := range c.Inputs {
+		x := b.tensor(&c.Inputs[i])
+		defer x.Release()
+		in = append(in, x)
+	}
+	require.NoError(t, b.sess.Step(context.Background(), func(s *autograd.Scope) error {
+		leaves := make([]*autograd.Value, len(in))
+		for i, x := range in {
+			leaves[i] = s.Input(x)
+			if _, has := c.Grads[strconv.Itoa(i)]; has {
+				leaves[i].RequireGrad()
+			}
+		}
+		y := f(s, c, leaves)
+		require.Equal(t, len(c.Output.Shape), len(y.Shape()))
+		for i, n := range c.Output.Shape {
+			require.Equal(t, n, y.Shape()[i])
+		}
+		requireNear(t, c.Output.floats(), b.read(y.Tensor()), 1e-5, c.absolute(), "output")
+		if c.GradOutput != nil && len(c.Grads) > 0 {
+			checkGrads(b, s, c, y, leaves)
+		}
+		return nil
+	}))
+}
+
+func checkGrads(b *bench, s *autograd.Scope, c *opCase, y *autograd.Value, leaves []*autograd.Value) {
+	g := b.tensor(c.GradOutput)
+	defer g.Release()
+	y.Backward(s, autograd.WithGrad(g))
+	for k, want := range c.Grads {
+		i, err := strconv.Atoi(k)
+		require.NoError(b.t, err)
+		require.NotNil(b.t, leaves[i].Grad(), "gradient %s", k)
+		requireNear(b.t, want.floats(), b.read(leaves[i].Grad()), 1e-5, c.absolute(), "gradient "+k)
+	}
+}

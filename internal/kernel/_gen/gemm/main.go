@@ -1,0 +1,395 @@
+// Command gemm writes the AVX2 and FMA part of the matrix product. From this folder:
+//
+//	go run main.go -out ../../gemm_amd64.s
+//
+// What each function does, and what it demands of its arguments, is said where it is declared: gemm_amd64.go.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+const (
+	tileRows = 6
+	tileCols = 16
+	unroll   = 4
+	float    = 4 // bytes
+	vector   = 8 // floats
+)
+
+func main() {
+	ConstraintExpr("amd64,!purego")
+	tile("gemmTile16", 2)
+	tile("gemmTile8", 1)
+	packRows("gemmPackRows6", tileRows)
+	packRows("gemmPackRows16", tileCols)
+	packCols("gemmPackCols6", 1, tileRows)
+	packCols("gemmPackCols16", 2, tileCols)
+	packPanels()
+	rowWide()
+	rowMasked()
+	dots()
+	Generate()
+}
+
+// start opens a function whose pointers the caller keeps.
+func start(name, signature string) {
+	TEXT(name, NOSPLIT, signature)
+	Pragma("noescape")
+}
+
+func load(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
+
+// bytes is load for a length in floats.
+func bytes(name string) reg.GPVirtual {
+	r := load(name)
+	SHLQ(Imm(2), r)
+	return r
+}
+
+func zeroed(n int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, n)
+	for i := range v {
+		v[i] = YMM()
+		VXORPS(v[i], v[i], v[i])
+	}
+	return v
+}
+
+func done() {
+	VZEROUPPER()
+	RET()
+}
+
+// times is p + i*step for i from 0 to 3, given step and 3*step.
+func times(p, step, step3 reg.Register, i, disp int) Mem {
+	switch i {
+	case 0:
+		return Mem{Base: p, Disp: disp}
+	case 3:
+		return Mem{Base: p, Disp: disp, Index: step3, Scale: 1}
+	}
+	return Mem{Base: p, Disp: disp, Index: step, Scale: uint8(i)}
+}
+
+func triple(step reg.Register) reg.Register {
+	r := GP64()
+	LEAQ(Mem{Base: step, Index: step, Scale: 2}, r)
+	return r
+}
+
+// tile multiplies six rows by vecs vectors of columns. Sums, two vectors of B and two elements of A are all 16 registers.
+func tile(name string, vecs int) {
+	start(name, "func(k int, a, b *float32, ldb int, c *float32, ldc int, bias *float32, add bool)")
+	k, a, b, c := load("k"), load("a"), load("b"), load("c")
+	ldb, ldc := bytes("ldb"), bytes("ldc")
+	ldb3 := triple(ldb)
+	prefetchRows(c, ldc, vecs)
+	sum := zeroed(tileRows * vecs)
+	multiply(k, a, b, ldb, ldb3, sum, vecs)
+	addBias(sum, vecs)
+	storeTile(c, ldc, sum, vecs)
+}
+
+// prefetchRows fetches what storeTile will touch.
+func prefetchRows(c, ldc reg.Register, vecs int) {
+	p := GP64()
+	MOVQ(c, p)
+	for i := range tileRows {
+		PREFETCHT0(Mem{Base: p})
+		PREFETCHT0(Mem{Base: p, Disp: vecs*vector*float - float})
+		if i+1 < tileRows {
+			ADDQ(ldc, p)
+		}
+	}
+}
+
+func multiply(k, a, b, ldb, ldb3 reg.Register, sum []reg.VecVirtual, vecs int) {
+	bs := []reg.VecVirtual{YMM(), YMM()}[:vecs]
+	as := []reg.VecVirtual{YMM(), YMM()}
+	step := func(u int) {
+		for v := range bs {
+			VMOVUPS(times(b, ldb, ldb3, u, v*vector*float), bs[v])
+		}
+		for i := 0; i < tileRows; i += len(as) {
+			for r := range as {
+				VBROADCASTSS(Mem{Base: a, Disp: float * (tileRows*u + i + r)}, as[r])
+			}
+			for r := range as {
+				for v := range bs {
+					VFMADD231PS(as[r], bs[v], sum[(i+r)*vecs+v])
+				}
+			}
+		}
+	}
+	n := GP64()
+	MOVQ(k, n)
+	SHRQ(Imm(2), n)
+	JZ(LabelRef("rest"))
+	Label("four")
+	PREFETCHT0(Mem{Base: a, Disp: 512}) // comes from L2
+	PREFETCHT0(Mem{Base: a, Disp: 512 + 64})
+	for u := range unroll {
+		step(u)
+	}
+	ADDQ(Imm(unroll*tileRows*float), a)
+	LEAQ(Mem{Base: b, Index: ldb, Scale: unroll}, b)
+	DECQ(n)
+	JNZ(LabelRef("four"))
+	Label("rest")
+	ANDQ(Imm(unroll-1), k)
+	JZ(LabelRef("summed"))
+	Label("one")
+	step(0)
+	ADDQ(Imm(tileRows*float), a)
+	ADDQ(ldb, b)
+	DECQ(k)
+	JNZ(LabelRef("one"))
+	Label("summed")
+}
+
+func addBias(sum []reg.VecVirtual, vecs int) {
+	bias := load("bias")
+	TESTQ(bias, bias)
+	JZ(LabelRef("biased"))
+	for v := range vecs {
+		x := YMM()
+		VMOVUPS(Mem{Base: bias, Disp: v * vector * float}, x)
+		for i := range tileRows {
+			VADDPS(x, sum[i*vecs+v], sum[i*vecs+v])
+		}
+	}
+	Label("biased")
+}
+
+func storeTile(c, ldc reg.Register, sum []reg.VecVirtual, vecs int) {
+	rows := func(add bool) {
+		for i := range tileRows {
+			for v := range vecs {
+				at, s := Mem{Base: c, Disp: v * vector * float}, sum[i*vecs+v]
+				if add {
+					VADDPS(at, s, s)
+				}
+				VMOVUPS(s, at)
+			}
+			if i+1 < tileRows {
+				ADDQ(ldc, c)
+			}
+		}
+		done()
+	}
+	add := GP32()
+	MOVBLZX(NewParamAddr("add", 56), add)
+	TESTL(add, add)
+	JZ(LabelRef("fill"))
+	rows(true)
+	Label("fill")
+	rows(false)
+}
+
+// rowPointers gives eight rows at offset off, which is 0 at first. Those past the given number are the last one again.
+func rowPointers(src, ld, rows, off reg.Register) []Mem {
+	p := []reg.Register{src}
+	for i := 1; i < vector; i++ {
+		next := GP64()
+		LEAQ(Mem{Base: p[i-1], Index: ld, Scale: 1}, next)
+		CMPQ(rows, Imm(uint64(i)))
+		CMOVQLE(p[i-1], next)
+		p = append(p, next)
+	}
+	XORQ(off, off)
+	at := make([]Mem, len(p))
+	for i := range p {
+		at[i] = Mem{Base: p[i], Index: off, Scale: 1}
+	}
+	return at
+}
+
+// transposed turns eight rows of eight floats into eight columns. It holds at most twelve vectors at a time.
+func transposed(rows []Mem, take func(Mem, reg.VecVirtual)) [vector]reg.VecVirtual {
+	var quads, cols [vector]reg.VecVirtual
+	for h := 0; h < vector; h += 4 {
+		copy(quads[h:], quartered(rows[h:h+4], take))
+	}
+	for i := range 4 {
+		cols[i], cols[i+4] = YMM(), YMM()
+		VPERM2F128(Imm(0x20), quads[i+4], quads[i], cols[i])
+		VPERM2F128(Imm(0x31), quads[i+4], quads[i], cols[i+4])
+	}
+	return cols
+}
+
+// quartered turns four rows of eight into columns i and i+4, for i from 0 to 3.
+func quartered(rows []Mem, take func(Mem, reg.VecVirtual)) []reg.VecVirtual {
+	var r, t, q [4]reg.VecVirtual
+	for i := range r {
+		r[i], t[i], q[i] = YMM(), YMM(), YMM()
+		take(rows[i], r[i])
+	}
+	for i := 0; i < 4; i += 2 {
+		VUNPCKLPS(r[i+1], r[i], t[i])
+		VUNPCKHPS(r[i+1], r[i], t[i+1])
+	}
+	for i := range 2 {
+		VSHUFPS(Imm(0x44), t[2+i], t[i], q[2*i])
+		VSHUFPS(Imm(0xee), t[2+i], t[i], q[2*i+1])
+	}
+	return q[:]
+}
+
+func ymms() []reg.VecVirtual {
+	v := make([]reg.VecVirtual, 8)
+	for i := range v {
+		v[i] = YMM()
+	}
+	return v
+}
+
+// packRows packs rows, which lie along k, into a panel whose columns are step apart: eight steps of k at a time.
+func packRows(name string, step int) {
+	start(name, "func(dst, src *float32, ld, rows, eights int)")
+	dst, n := load("dst"), load("eights")
+	off := GP64()
+	p := rowPointers(load("src"), bytes("ld"), load("rows"), off)
+	Label("eight")
+	for i, col := range transposed(p, whole) {
+		VMOVUPS(col, Mem{Base: dst, Disp: i * step * float})
+	}
+	ADDQ(Imm(vector*float), off)
+	ADDQ(U32(uint32(vector*step*float)), dst)
+	DECQ(n)
+	JNZ(LabelRef("eight"))
+	done()
+}
+
+// packCols packs rows, which lie across k, into one panel.
+func packCols(name string, vecs, step int) {
+	start(name, "func(dst, src *float32, ld, rows int, mask *int32)")
+	dst, src, ld, n, mask := load("dst"), load("src"), bytes("ld"), load("rows"), load("mask")
+	masks, x := ymms()[:vecs], ymms()[:vecs]
+	for v := range masks {
+		VMOVUPS(Mem{Base: mask, Disp: v * vector * float}, masks[v])
+	}
+	Label("row")
+	for v := range x {
+		VMASKMOVPS(Mem{Base: src, Disp: v * vector * float}, masks[v], x[v])
+	}
+	for v := range x {
+		VMOVUPS(x[v], Mem{Base: dst, Disp: v * vector * float})
+	}
+	ADDQ(ld, src)
+	ADDQ(Imm(uint64(step*float)), dst)
+	DECQ(n)
+	JNZ(LabelRef("row"))
+	done()
+}
+
+// packPanels deals rows out to many panels of six columns, row by row, because the rows may be a power of two apart.
+func packPanels() {
+	start("gemmPackPanels6", "func(dst, src *float32, ld, rows, panels int)")
+	dst, src, ld, n := load("dst"), load("src"), bytes("ld"), load("rows")
+	apart := GP64()
+	IMUL3Q(Imm(tileRows*float), n, apart)
+	Label("row")
+	d, s, p := GP64(), GP64(), load("panels")
+	MOVQ(dst, d)
+	MOVQ(src, s)
+	Label("piece")
+	lo, hi := XMM(), GP64()
+	VMOVUPS(Mem{Base: s}, lo)
+	MOVQ(Mem{Base: s, Disp: 16}, hi)
+	VMOVUPS(lo, Mem{Base: d})
+	MOVQ(hi, Mem{Base: d, Disp: 16})
+	ADDQ(Imm(tileRows*float), s)
+	ADDQ(apart, d)
+	DECQ(p)
+	JNZ(LabelRef("piece"))
+	ADDQ(ld, src)
+	ADDQ(Imm(tileRows*float), dst)
+	DECQ(n)
+	JNZ(LabelRef("row"))
+	done()
+}
+
+// rowWide adds rows up, 64 columns in 8 registers: as many sums as two multiplications a cycle need to wait for none.
+func rowWide() {
+	const vecs = 8
+	start("gemmRow64", "func(sum, x *float32, k int, b *float32, ldb int)")
+	row(vecs, func(b reg.Register, v int, x reg.VecVirtual, sum reg.VecVirtual) {
+		VFMADD231PS(Mem{Base: b, Disp: v * vector * float}, x, sum)
+	})
+}
+
+// rowMasked is rowWide for up to 16 columns.
+func rowMasked() {
+	const vecs = 2
+	start("gemmRow16", "func(sum, x *float32, k int, b *float32, ldb int, mask *int32)")
+	mask, masks, t := load("mask"), ymms()[:vecs], ymms()[:vecs]
+	for v := range masks {
+		VMOVUPS(Mem{Base: mask, Disp: v * vector * float}, masks[v])
+	}
+	row(vecs, func(b reg.Register, v int, x reg.VecVirtual, sum reg.VecVirtual) {
+		VMASKMOVPS(Mem{Base: b, Disp: v * vector * float}, masks[v], t[v])
+		VFMADD231PS(t[v], x, sum)
+	})
+}
+
+func row(vecs int, multiply func(b reg.Register, v int, x, sum reg.VecVirtual)) {
+	dst, xs, k, b, ldb := load("sum"), load("x"), load("k"), load("b"), bytes("ldb")
+	sum, x := zeroed(vecs), YMM()
+	Label("step")
+	VBROADCASTSS(Mem{Base: xs}, x)
+	for v := range sum {
+		multiply(b, v, x, sum[v])
+	}
+	ADDQ(Imm(float), xs)
+	ADDQ(ldb, b)
+	DECQ(k)
+	JNZ(LabelRef("step"))
+	for v := range sum {
+		VMOVUPS(sum[v], Mem{Base: dst, Disp: v * vector * float})
+	}
+	done()
+}
+
+// dots multiplies eight rows by x, in the order of k: eight steps are transposed and then added one after the other. Of
+// the last ones, which a mask cuts off, only as many are added as there are.
+func dots() {
+	start("gemmDots8", "func(sum, x *float32, k int, m *float32, ld, rows int, mask *int32)")
+	xs, off, k := load("x"), GP64(), load("k")
+	p := rowPointers(load("m"), bytes("ld"), load("rows"), off)
+	sum := zeroed(1)[0]
+	step := func(i int, col reg.VecVirtual) {
+		x := YMM()
+		VBROADCASTSS(Mem{Base: xs, Index: off, Scale: 1, Disp: i * float}, x)
+		VFMADD231PS(col, x, sum)
+	}
+	SUBQ(Imm(vector), k)
+	JLT(LabelRef("rest"))
+	Label("eight")
+	for i, col := range transposed(p, whole) {
+		step(i, col)
+	}
+	ADDQ(Imm(vector*float), off)
+	SUBQ(Imm(vector), k)
+	JGE(LabelRef("eight"))
+	Label("rest")
+	ADDQ(Imm(vector), k)
+	JZ(LabelRef("summed"))
+	mask, addr := YMM(), load("mask")
+	VMOVUPS(Mem{Base: addr}, mask)
+	cols := transposed(p, func(at Mem, v reg.VecVirtual) { VMASKMOVPS(at, mask, v) })
+	for i, col := range cols[:vector-1] {
+		step(i, col)
+		DECQ(k)
+		JZ(LabelRef("summed"))
+	}
+	Label("summed")
+	dst := load("sum")
+	VMOVUPS(sum, Mem{Base: dst})
+	done()
+}
+
+func whole(at Mem, v reg.VecVirtual) { VMOVUPS(at, v) }

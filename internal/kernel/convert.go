@@ -1,0 +1,30 @@
+// dst = or += src, converted to another element type, each operand with its own strides. Reads src.
+
+package kernel
+
+// Convert fills elements [lo, hi), in row-major order, of dst with src as a D, rounded to nearest even, or adds that.
+func Convert[D Float, S Number | uint8](dst Strided[D], add bool, src Strided[S], lo, hi int) {
+	var d blocks[D]
+	var s blocks[S]
+	d.open(dst)
+	s.open(src)
+	for ; lo < hi; lo += expBlock {
+		n := min(expBlock, hi-lo)
+		row := d.at(lo, n)
+		convertRow(row, add, s.at(lo, n))
+		d.put(lo, row)
+	}
+}
+
+func convertRow[D Float, S Number | uint8](d []D, add bool, s []S) {
+	s = s[:len(d)]
+	if add {
+		for i, v := range s {
+			d[i] += D(v)
+		}
+		return
+	}
+	for i, v := range s {
+		d[i] = D(v)
+	}
+}

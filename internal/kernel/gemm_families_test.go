@@ -1,0 +1,81 @@
+package kernel_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/thimble-ml/thimble/internal/kernel"
+)
+
+// All families agree on random products, whose matrices begin and end anywhere. Two sums of the same products in the
+// same order differ by a rounding or so a step, in either direction.
+func TestGEMMFamilies(t *testing.T) {
+	for seed := range uint64(400) {
+		compareFamilies(t, seed)
+	}
+}
+
+func FuzzGEMMFamilies(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { compareFamilies(t, seed) })
+}
+
+func compareFamilies(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 3))
+	g, limit := anyGEMM(r)
+	old := append([]float32(nil), g.C...)
+	var want []float32
+	for _, f := range kernel.Families() {
+		kernel.UseFamily(t, f)
+		copy(g.C, old)
+		runGEMM(nil, 1, g, newScratch[float32](g, 1))
+		if want == nil {
+			want = append(want, g.C...)
+			continue
+		}
+		for i, w := range want {
+			if d := math.Abs(float64(g.C[i] - w)); !(d <= limit) { // NaN is far too
+				require.Failf(t, "families differ", "seed %d, %s: M%d N%d K%d %t %t: C[%d] is %v, plain Go %v", seed, f, g.M, g.N, g.K, g.TransA, g.TransB, i, g.C[i], w)
+			}
+		}
+	}
+}
+
+// anyGEMM is a random product, and how much two families may differ on it.
+func anyGEMM(r *rand.Rand) (g *kernel.GEMM[float32], limit float64) {
+	size := func() int { return 1 + r.IntN([]int{8, 20, 70, 300}[r.IntN(4)]) }
+	g = &kernel.GEMM[float32]{M: size(), N: size(), K: size(), TransA: r.IntN(2) > 0, TransB: r.IntN(2) > 0, Add: r.IntN(2) > 0}
+	matrix := func(rows, cols int, trans bool) ([]float32, int) {
+		if trans {
+			rows, cols = cols, rows
+		}
+		ld := cols + r.IntN(2)*r.IntN(20)
+		s := make([]float32, r.IntN(16)+(rows-1)*ld+cols)
+		for i := range s {
+			s[i] = r.Float32() - .5
+		}
+		return s[len(s)-(rows-1)*ld-cols:], ld
+	}
+	g.A, g.LDA = matrix(g.M, g.K, g.TransA)
+	g.B, g.LDB = matrix(g.K, g.N, g.TransB)
+	g.C, g.LDC = matrix(g.M, g.N, false)
+	if r.IntN(2) > 0 {
+		g.Bias, _ = matrix(1, g.N, false)
+	}
+	return g, 0x1p-24 * float64(g.K+4) * (4 + 2*math.Sqrt(float64(g.K)))
+}
+
+// A product takes nothing from Go's heap, tile or vector.
+func TestGEMMAllocates(t *testing.T) {
+	eachFamily(t, func(t *testing.T) {
+		for _, s := range [][3]int{{20, 30, 40}, {1, 70, 40}, {70, 1, 40}} {
+			for _, trans := range []bool{false, true} {
+				g := randomGEMM[float32](s[0], s[1], s[2], trans, trans)
+				scratch := newScratch[float32](g, 1)
+				require.Zero(t, testing.AllocsPerRun(20, func() { runGEMM(nil, 1, g, scratch) }), "%v", s)
+			}
+		}
+	})
+}

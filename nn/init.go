@@ -73,6 +73,13 @@ func (k *maker) positive(what string, n int) {
 	}
 }
 
+// probability asks for a number from 0 to 1.
+func (k *maker) probability(what string, p float64) {
+	if !(p >= 0 && p <= 1) {
+		k.failf("%s %v: want 0 to 1", what, p)
+	}
+}
+
 // config gives the one config of a variadic constructor, or the zero value.
 func config[C any](k *maker, cfg []C) (c C) {
 	switch len(cfg) {

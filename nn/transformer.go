@@ -1,0 +1,195 @@
+package nn
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/ops"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// Block is a pre-norm transformer block: x += attention(norm(x)); x += fc2(gelu(fc1(norm(x)))) (Xiong et al., 2020).
+type Block struct {
+	LN1 *LayerNorm
+	*MultiHeadAttention
+	LN2     *LayerNorm
+	FC, Out *Linear // C -> 4C -> C
+	Dropout Dropout // of both branches
+}
+
+// BlockConfig of a Block.
+type BlockConfig struct {
+	Attention AttentionConfig
+	Dropout   float64
+	Hidden    int // width of the inner layer; 0: 4 dim
+}
+
+// NewBlock makes a block of dim channels with that many heads.
+func NewBlock(sess *autograd.Session, dim, heads int, cfg BlockConfig) (*Block, error) {
+	k := newMaker("NewBlock", sess)
+	k.probability("dropout", cfg.Dropout)
+	if cfg.Hidden == 0 {
+		cfg.Hidden = 4 * dim
+	}
+	if err := k.end(); err != nil {
+		return nil, err
+	}
+	a := cfg.Attention
+	bias := zeroIf(a.InitWeight)
+	b := &Block{Dropout: Dropout{P: cfg.Dropout}}
+	var err error
+	build := func(f func() error) {
+		if err == nil {
+			err = f()
+		}
+	}
+	build(func() (err error) { b.LN1, err = NewLayerNorm(sess, dim, LayerNormConfig{DType: a.DType}); return })
+	build(func() (err error) { b.MultiHeadAttention, err = NewMultiHeadAttention(sess, dim, heads, a); return })
+	build(func() (err error) { b.LN2, err = NewLayerNorm(sess, dim, LayerNormConfig{DType: a.DType}); return })
+	build(func() (err error) {
+		b.FC, err = NewLinear(sess, dim, cfg.Hidden, LinearConfig{DType: a.DType, InitWeight: a.InitWeight, InitBias: bias})
+		return
+	})
+	build(func() (err error) {
+		b.Out, err = NewLinear(sess, cfg.Hidden, dim, LinearConfig{DType: a.DType, InitWeight: a.InitProj.or(a.InitWeight), InitBias: bias})
+		return
+	})
+	return b, err
+}
+
+// Forward takes x [B T C] and gives [B T C].
+func (b *Block) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	return b.forward(s, x, func(s *autograd.Scope, h *autograd.Value) *autograd.Value {
+		return b.MultiHeadAttention.Forward(s, h)
+	})
+}
+
+// forward runs the block with some form of attention.
+func (b *Block) forward(s *autograd.Scope, x *autograd.Value, attention Forward) *autograd.Value {
+	y := s.Do("attention", func(s *autograd.Scope) *autograd.Value {
+		h := b.LN1.Forward(s, x)
+		a := attention(s, h)
+		s.Free(h)
+		return b.add(s, a, x)
+	})
+	z := s.Do("mlp", func(s *autograd.Scope) *autograd.Value {
+		return b.add(s, Sequential{b.LN2, b.FC, GELU{Tanh: true}, b.Out}.Forward(s, y), y)
+	})
+	s.Free(y)
+	return z
+}
+
+// add is dropout(h) + x, written over h, which nothing has saved.
+func (b *Block) add(s *autograd.Scope, h, x *autograd.Value) *autograd.Value {
+	d := b.Dropout.Forward(s, h)
+	if d != h {
+		s.Free(h)
+	}
+	return ops.AddInPlace(s, d, x)
+}
+
+// Forward is the type of Module.Forward.
+type Forward func(s *autograd.Scope, x *autograd.Value) *autograd.Value
+
+// Wrapper says how a model runs its i-th block: recomputed, offloaded. nil runs it as it is.
+type Wrapper func(s *autograd.Scope, i int, x *autograd.Value, block Forward) *autograd.Value
+
+// run runs block i in a scope of its own and frees x, which is the model's.
+func (w Wrapper) run(s *autograd.Scope, i int, x *autograd.Value, block Forward) *autograd.Value {
+	y := s.Do("blocks."+strconv.Itoa(i), func(s *autograd.Scope) *autograd.Value {
+		if w == nil {
+			return block(s, x)
+		}
+		return w(s, i, x, block)
+	})
+	s.Free(x)
+	return y
+}
+
+// GPT is a decoder-only transformer with learned positions and a head that shares the embedding's table (Radford et al.,
+// 2019). Its names are those of nanoGPT without the "transformer." in front.
+type GPT struct {
+	WTE    *Embedding // tokens, and the head
+	WPE    *Embedding // positions
+	Drop   Dropout
+	Blocks []*Block
+	LNF    *LayerNorm `nn:"ln_f"`
+
+	Wrap Wrapper `nn:"-"`
+}
+
+// GPTConfig of a GPT. Vocab, Context, Dim, Heads and Layers are required.
+type GPTConfig struct {
+	Vocab, Context, Dim, Heads, Layers int
+	Dropout                            float64
+	DType                              tensor.DType
+}
+
+// NewGPT makes a model with GPT-2's initial values: N(0, 0.02), those of the layers that write to the residual stream
+// divided by sqrt(2 Layers), biases 0.
+func NewGPT(sess *autograd.Session, cfg GPTConfig) (*GPT, error) {
+	k := newMaker("NewGPT", sess)
+	k.positive("vocab", cfg.Vocab)
+	k.positive("context", cfg.Context)
+	k.positive("layers", cfg.Layers)
+	k.probability("dropout", cfg.Dropout)
+	if err := k.end(); err != nil {
+		return nil, err
+	}
+	m := &GPT{Drop: Dropout{P: cfg.Dropout}}
+	var err error
+	if m.WTE, err = NewEmbedding(sess, cfg.Vocab, cfg.Dim, EmbeddingConfig{DType: cfg.DType, InitWeight: Normal(0, 0.02)}); err != nil {
+		return nil, err
+	}
+	if m.WPE, err = NewEmbedding(sess, cfg.Context, cfg.Dim, EmbeddingConfig{DType: cfg.DType, InitWeight: Normal(0, 0.02)}); err != nil {
+		return nil, err
+	}
+	attention := AttentionConfig{Causal: true, Dropout: cfg.Dropout, DType: cfg.DType,
+		InitWeight: Normal(0, 0.02), InitProj: Normal(0, 0.02/math.Sqrt(2*float64(cfg.Layers)))}
+	for range cfg.Layers {
+		b, err := NewBlock(sess, cfg.Dim, cfg.Heads, BlockConfig{Attention: attention, Dropout: cfg.Dropout})
+		if err != nil {
+			return nil, err
+		}
+		m.Blocks = append(m.Blocks, b)
+	}
+	m.LNF, err = NewLayerNorm(sess, cfg.Dim, LayerNormConfig{DType: cfg.DType})
+	return m, err
+}
+
+// Forward takes tokens [B T] and gives logits [B T vocab].
+func (m *GPT) Forward(s *autograd.Scope, tokens *autograd.Value) *autograd.Value {
+	return s.Do("gpt", func(s *autograd.Scope) *autograd.Value {
+		x := m.embed(s, tokens, 0)
+		for i, b := range m.Blocks {
+			x = m.Wrap.run(s, i, x, b.Forward)
+		}
+		return m.head(s, x)
+	})
+}
+
+// embed is dropout(wte[tokens] + wpe[pos:pos+T]).
+func (m *GPT) embed(s *autograd.Scope, tokens *autograd.Value, pos int) *autograd.Value {
+	return s.Do("embed", func(s *autograd.Scope) *autograd.Value {
+		x := m.WTE.Forward(s, tokens)
+		p := ops.Slice(s, m.WPE.Weight.Value(), 0, pos, pos+tokens.Dim(1))
+		return m.Drop.Forward(s, ops.AddInPlace(s, x, p))
+	})
+}
+
+// head gives the logits of x, which it frees.
+func (m *GPT) head(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	h := m.LNF.Forward(s.Named("ln_f"), x)
+	s.Free(x)
+	y := ops.Linear(s.Named("head"), h, m.WTE.Weight.Value(), nil)
+	s.Free(h)
+	return y
+}
+
+// Loss is the mean cross-entropy of the logits for tokens [B T] against targets [B T].
+func (m *GPT) Loss(s *autograd.Scope, tokens, targets *autograd.Value) *autograd.Value {
+	return s.Do("loss", func(s *autograd.Scope) *autograd.Value {
+		return ops.CrossEntropy(s, m.Forward(s, tokens), targets)
+	})
+}

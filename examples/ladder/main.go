@@ -1,4 +1,4 @@
-// Ladder trains the same network on MNIST under one memory technique after another and shows how the peak falls: what
+// Ladder trains the same network under one memory technique after another and shows how the peak falls: what
 // the dry run predicted, what the run took, the split by kind, the resident set of a fresh process, time, loss,
 // accuracy.
 //
@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 
 	"github.com/thimble-ml/thimble"
 	"github.com/thimble-ml/thimble/examples/internal/row"
@@ -58,11 +59,12 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	f.StringVar(&o.table, "table", "", "show this table only: stack (the default of -json) or alone")
 	f.StringVar(&o.chart, "chart", "ladder.png", "where to draw the chart; empty: nowhere")
 	f.StringVar(&o.Rung, "rung", "", "run this rung only")
-	f.StringVar(&o.Data, "data", "", "folder of IDX files (default: MNIST from the Go module cache)")
-	f.IntVar(&o.Batch, "batch", 1024, "images an update")
-	f.IntVar(&o.Hidden, "hidden", 512, "width of the hidden layers")
+	f.StringVar(&o.Model, "model", models[0], "what is trained: "+strings.Join(models, ", "))
+	f.StringVar(&o.Data, "data", "", "folder of IDX files, for gpt a file or folder of text (default: MNIST from the Go module cache, Go's own source)")
+	f.IntVar(&o.Batch, "batch", 0, "examples an update (default: the model's)")
+	f.IntVar(&o.Hidden, "hidden", 512, "width of the MLP's hidden layers")
 	f.IntVar(&o.Steps, "steps", 0, "updates a rung (default: whole epochs)")
-	f.IntVar(&o.Epochs, "epochs", 3, "epochs a rung")
+	f.IntVar(&o.Epochs, "epochs", 0, "epochs a rung (default: the model's)")
 	f.Uint64Var(&o.Seed, "seed", 1, "of weights and batches")
 	f.IntVar(&o.Threads, "threads", 0, "workers (default: all processors)")
 	if err := f.Parse(args); err != nil {
@@ -81,9 +83,11 @@ func (o options) check(rest []string) error {
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("ladder: argument %q: want flags only, see -help", rest[0])
-	case o.Steps < 0 || o.Epochs < 0 || o.Steps+o.Epochs == 0:
+	case !slices.Contains(models, o.Model):
+		return fmt.Errorf("ladder: model %q: want one of %s", o.Model, strings.Join(models, ", "))
+	case o.Steps < 0 || o.Epochs < 0:
 		return fmt.Errorf("ladder: %d steps, %d epochs: want 1 or more of either", o.Steps, o.Epochs)
-	case o.Batch < 1 || o.Hidden < 1 || o.Threads < 0:
+	case o.Batch < 0 || o.Hidden < 1 || o.Threads < 0:
 		return fmt.Errorf("ladder: batch %d, hidden %d, threads %d: want positive numbers", o.Batch, o.Hidden, o.Threads)
 	}
 	return nil
@@ -112,7 +116,7 @@ func ladder(ctx context.Context, args []string, out, errw io.Writer) error {
 	if o.chart == "" {
 		return nil
 	}
-	if err := row.Chart(o.chart, "Peak memory of one training step, MLP on MNIST: "+shown[0].title, pick(rows, shown[0])); err != nil {
+	if err := row.Chart(o.chart, "Peak memory of one training step, "+titles[o.Model]+": "+shown[0].title, pick(rows, shown[0])); err != nil {
 		return err
 	}
 	fmt.Fprintf(errw, "chart: %s\n", o.chart)
@@ -190,7 +194,7 @@ func show(out io.Writer, o options, shown []table, rows map[string]row.Row) erro
 	if o.json {
 		return row.WriteJSON(out, pick(rows, shown[0]))
 	}
-	fmt.Fprintf(out, "MLP, 2 hidden layers of %d, %d images an update; %s\n", o.Hidden, o.Batch, thimble.Features())
+	fmt.Fprintf(out, "%s; %s\n", titles[o.Model], thimble.Features())
 	for _, t := range shown {
 		fmt.Fprintf(out, "\n%s:\n\n", t.title)
 		if err := row.Table(out, pick(rows, t)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/examples/internal/row"
+	"github.com/thimble-ml/thimble/memory"
 )
 
 func TestMain(m *testing.M) {
@@ -51,6 +52,7 @@ func TestQuick(t *testing.T) {
 		}
 		requireM5(t, r)
 	}
+	require.Greater(t, float64(rows[0].ByKind[memory.Activation]), 0.8*float64(rows[0].Peak()), "mostly activations")
 	first, _ := rows[0].Loss.Value()
 	second, _ := rows[1].Loss.Value()
 	require.InDelta(t, first, second, 1e-4*first, "micro-batches change rounding only")
@@ -82,7 +84,7 @@ func requireInReadme(t *testing.T, rows []row.Row) {
 }
 
 func TestAlone(t *testing.T) {
-	rows := climbed(t, "-table", "alone", "-steps", "2", "-batch", "64", "-hidden", "64")
+	rows := climbed(t, "-model", "mlp", "-table", "alone", "-steps", "2", "-batch", "64", "-hidden", "64")
 	require.Len(t, rows, len(tables[1].rungs))
 	for i, r := range rows {
 		require.Equal(t, tables[1].rungs[i], r.Name)
@@ -97,7 +99,7 @@ func TestAlone(t *testing.T) {
 }
 
 func TestTrainsAndTells(t *testing.T) {
-	rows := climbed(t, "-rung", "micro-batches", "-batch", "6000", "-hidden", "16", "-epochs", "1")
+	rows := climbed(t, "-model", "mlp", "-rung", "micro-batches", "-batch", "6000", "-hidden", "16", "-epochs", "1")
 	require.Len(t, rows, 1)
 	accuracy, ok := rows[0].Accuracy.Value()
 	require.True(t, ok)
@@ -107,7 +109,7 @@ func TestTrainsAndTells(t *testing.T) {
 
 func TestText(t *testing.T) {
 	var out, errw bytes.Buffer
-	err := ladder(context.Background(), []string{"-rung", "baseline", "-batch", "32", "-hidden", "16", "-steps", "2", "-chart", ""}, &out, &errw)
+	err := ladder(context.Background(), []string{"-model", "gpt", "-rung", "baseline", "-batch", "4", "-hidden", "16", "-steps", "2", "-chart", ""}, &out, &errw)
 	require.NoError(t, err)
 	require.Contains(t, out.String(), "predicted")
 	require.Contains(t, out.String(), "baseline")
@@ -128,7 +130,8 @@ func TestMisuse(t *testing.T) {
 		{[]string{"-rung", "nothing"}, []string{`rung "nothing"`, "want one of baseline, micro-batches"}},
 		{[]string{"-data", filepath.Join(empty, "missing")}, []string{"missing", "train-images"}},
 		{[]string{"-data", empty}, []string{empty, "train-images"}},
-		{[]string{"-batch", "0"}, []string{"batch 0", "want positive"}},
+		{[]string{"-model", "nothing"}, []string{`model "nothing"`, "want one of vit, mlp, gpt"}},
+		{[]string{"-batch", "-1"}, []string{"batch -1", "want positive"}},
 		{[]string{"-batch", "20"}, []string{"batch 20", "want a multiple of 16"}},
 		{[]string{"-batch", "64000"}, []string{"batch 64000", "want at most 60000"}},
 		{[]string{"-steps", "-1"}, []string{"-1 steps"}},

@@ -65,15 +65,15 @@ func findRung(name string) (rung, error) {
 }
 
 // optimizer makes the rung's optimizer, and its schedule if it has one.
-func (r rung) optimizer(params []*autograd.Param, updates int) (optim.Optimizer, *optim.CosineAnnealing, error) {
+func (r rung) optimizer(params []*autograd.Param, p *problem, updates int) (optim.Optimizer, *optim.CosineAnnealing, error) {
 	if !r.sgd {
-		opt, err := optim.NewAdamW(params, optim.AdamWConfig{LR: 2e-3, WeightDecay: 0.01})
+		opt, err := optim.NewAdamW(params, optim.AdamWConfig{LR: p.lr, WeightDecay: 0.01})
 		if err == nil && r.release {
 			err = opt.ReleaseGradients()
 		}
 		return opt, nil, err
 	}
-	opt, err := optim.NewSGD(params, optim.SGDConfig{LR: 0.5})
+	opt, err := optim.NewSGD(params, optim.SGDConfig{LR: p.sgdLR})
 	if err != nil {
 		return nil, nil, err
 	}

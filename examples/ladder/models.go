@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/data"
+	"github.com/thimble-ml/thimble/examples/internal/gosource"
+	"github.com/thimble-ml/thimble/examples/internal/mnist"
+	"github.com/thimble-ml/thimble/nn"
+	"github.com/thimble-ml/thimble/ops"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// problem is a model with its data.
+type problem struct {
+	batch  int     // examples an update, unless -batch says otherwise
+	lr     float64 // of AdamW
+	sgdLR  float64
+	size   int // training examples
+	tests  int // test examples; 0: there is no accuracy
+	x, y   func(n int) tensor.Spec
+	fill   func(test bool, idx []int32, x, y *tensor.Tensor) error
+	build  func(*autograd.Session) (model any, forward nn.Forward, err error)
+	epochs int
+}
+
+// models are the values of -model, the default first; titles say what they are.
+var (
+	models = []string{"vit", "mlp", "gpt"}
+	titles = map[string]string{
+		"vit": "ViT on MNIST, 6 blocks of 32 channels",
+		"mlp": "MLP on MNIST",
+		"gpt": "GPT on Go source, 4 blocks of 64 channels",
+	}
+)
+
+// open reads the data of a model.
+func open(ctx context.Context, c settings) (*problem, error) {
+	switch c.Model {
+	case "vit":
+		return images(ctx, c, viTProblem)
+	case "mlp":
+		return images(ctx, c, mlpProblem)
+	case "gpt":
+		return text(ctx, c)
+	}
+	return nil, fmt.Errorf("ladder: model %q: want one of %s", c.Model, strings.Join(models, ", "))
+}
+
+// images is a problem on MNIST or another set of the same form.
+func images(ctx context.Context, c settings, of func(c settings, train *data.Images) *problem) (*problem, error) {
+	train, test, err := mnist.Load(ctx, c.Data)
+	if err != nil {
+		return nil, err
+	}
+	norm := train.Norm()
+	p := of(c, train)
+	p.size, p.tests = train.N, test.N
+	p.y = func(n int) tensor.Spec { return tensor.Of(tensor.Int64, n) }
+	p.fill = func(isTest bool, idx []int32, x, y *tensor.Tensor) error {
+		set := train
+		if isTest {
+			set = test
+		}
+		return set.Batch(idx, tensor.Data[float32](x), tensor.Data[int64](y), norm)
+	}
+	return p, nil
+}
+
+// mlpProblem is in -> hidden -> ReLU -> hidden -> ReLU -> out.
+func mlpProblem(c settings, train *data.Images) *problem {
+	pixels := train.H * train.W
+	return &problem{
+		batch: 1024, lr: 2e-3, sgdLR: 0.5, epochs: 3,
+		x: func(n int) tensor.Spec { return tensor.Of(tensor.Float32, n, pixels) },
+		build: func(sess *autograd.Session) (any, nn.Forward, error) {
+			var net nn.Sequential
+			in := pixels
+			for i, width := range []int{c.Hidden, c.Hidden, train.Classes} {
+				if i > 0 {
+					net = append(net, nn.ReLU{})
+				}
+				fc, err := nn.NewLinear(sess, in, width)
+				if err != nil {
+					return nil, nil, err
+				}
+				net, in = append(net, fc), width
+			}
+			return net, net.Forward, nil
+		},
+	}
+}
+
+// viTProblem is a vision transformer so narrow that its activations are most of its peak.
+func viTProblem(_ settings, train *data.Images) *problem {
+	return &problem{
+		batch: 128, lr: 2e-3, sgdLR: 0.1, epochs: 3,
+		x: func(n int) tensor.Spec { return tensor.Of(tensor.Float32, n, 1, train.H, train.W) },
+		build: func(sess *autograd.Session) (any, nn.Forward, error) {
+			m, err := nn.NewViT(sess, nn.ViTConfig{Image: train.H, Patch: train.H / 4, Channels: 1, Dim: 32, Heads: 2, Layers: 6, Classes: train.Classes})
+			if err != nil {
+				return nil, nil, err
+			}
+			return m, m.Forward, nil
+		},
+	}
+}
+
+// text is a small GPT on bytes of Go source.
+func text(ctx context.Context, c settings) (*problem, error) {
+	const context = 64
+	corpus, err := gosource.Load(ctx, c.Data, 4<<20)
+	if err != nil {
+		return nil, err
+	}
+	ids := func(n int) tensor.Spec { return tensor.Of(tensor.Int64, n, context) }
+	return &problem{
+		batch: 32, lr: 2e-3, sgdLR: 0.1, epochs: 1,
+		size: data.Windows(corpus.Train, context),
+		x:    ids, y: ids,
+		fill: func(_ bool, idx []int32, x, y *tensor.Tensor) error {
+			return data.Sequences(corpus.Train, context, idx, tensor.Data[int64](x), tensor.Data[int64](y))
+		},
+		build: func(sess *autograd.Session) (any, nn.Forward, error) {
+			m, err := nn.NewGPT(sess, nn.GPTConfig{Vocab: data.Vocabulary, Context: context, Dim: 64, Heads: 4, Layers: 4})
+			if err != nil {
+				return nil, nil, err
+			}
+			return m, m.Forward, nil
+		},
+	}, nil
+}
+
+// loss is the mean cross-entropy of what forward gives.
+func loss(s *autograd.Scope, forward nn.Forward, x, y *autograd.Value) *autograd.Value {
+	return s.Do("loss", func(s *autograd.Scope) *autograd.Value {
+		return ops.CrossEntropy(s, forward(s, x), y)
+	})
+}
+
+// count tells how many rows of logits are highest at their label.
+func count(logits []float32, labels []int64) (right int) {
+	classes := len(logits) / len(labels)
+	for i, label := range labels {
+		r := logits[i*classes:][:classes]
+		if r[label] == slices.Max(r) {
+			right++
+		}
+	}
+	return right
+}

@@ -50,7 +50,7 @@ func (ss *Session) put(dst, src *tensor.Tensor, add bool) {
 	case dst.DType() == tensor.Float64:
 		accumulate[float64](ss, dst, src)
 	default:
-		panic(fmt.Sprintf("autograd: no sum of gradients in %s", dst.DType()))
+		raiseSum(dst)
 	}
 }
 
@@ -70,6 +70,11 @@ func accumulate[T kernel.Float](ss *Session, dst, src *tensor.Tensor) {
 		lo, hi := kernel.Range(n, c)
 		kernel.Accumulate(d, s, lo, hi)
 	})
+}
+
+// raiseSum refuses gradients that meet in a dtype that nothing computes with yet.
+func raiseSum(t *tensor.Tensor) {
+	raise("backward", "", []tensor.Spec{t.Spec()}, fmt.Errorf("gradients of %s cannot be added up: want float32 or float64", t.DType()))
 }
 
 // fill sets every element of a floating point tensor.
@@ -97,8 +102,10 @@ func (p *pass) sumInto(dst, src *tensor.Tensor, add bool, site memory.Site) {
 	case ss.Dry():
 	case dst.DType() == tensor.Float32:
 		sumTo[float32](&r, &plan, dst, src, add)
-	default:
+	case dst.DType() == tensor.Float64:
 		sumTo[float64](&r, &plan, dst, src, add)
+	default:
+		raiseSum(dst)
 	}
 }
 

@@ -62,3 +62,20 @@ func TestOutputsWithoutGradient(t *testing.T) {
 	})
 	require.Equal(t, []float64{2, 2}, tensor.Data[float64](p.Grad()))
 }
+
+// Two gradients of a half type that meet are an error of the step, not a crash of the program.
+func TestHalfGradientsThatMeet(t *testing.T) {
+	r := newRig(t, memory.Config{})
+	defer r.close()
+	x, err := tensor.Zeros(r.dev, memory.Input, site, tensor.Of(tensor.BFloat16, 2))
+	require.NoError(t, err)
+	defer x.Release()
+	g, err := tensor.Zeros(r.dev, memory.Input, site, tensor.Of(tensor.BFloat16, 1))
+	require.NoError(t, err)
+	defer g.Release()
+	r.fails(func(s *autograd.Scope) {
+		a, _ := halves(s, s.Input(x).RequireGrad())
+		a.Backward(s, autograd.WithGrad(g), autograd.RetainGraph())
+		a.Backward(s, autograd.WithGrad(g))
+	}, "gradients of bfloat16 cannot be added up: want float32 or float64")
+}

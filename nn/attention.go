@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"math"
+
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
@@ -45,6 +47,7 @@ func NewMultiHeadAttention(sess *autograd.Session, dim, heads int, cfg Attention
 	if k.err == nil && (dim%heads != 0 || heads%cfg.KVHeads != 0) {
 		k.failf("dim %d, %d heads, %d key-value heads: want heads that divide dim, and key-value heads that divide heads", dim, heads, cfg.KVHeads)
 	}
+	k.rope(cfg.RoPEBase, dim/max(1, heads))
 	if err := k.end(); err != nil {
 		return nil, err
 	}
@@ -52,10 +55,21 @@ func NewMultiHeadAttention(sess *autograd.Session, dim, heads int, cfg Attention
 	m := &MultiHeadAttention{Heads: heads, KVHeads: cfg.KVHeads, Causal: cfg.Causal, Drop: cfg.Dropout, RoPEBase: cfg.RoPEBase}
 	var err error
 	if m.QKV, err = NewLinear(sess, dim, (heads+2*cfg.KVHeads)*d, LinearConfig{NoBias: cfg.NoBias, DType: cfg.DType, InitWeight: cfg.InitWeight, InitBias: zeroIf(cfg.InitWeight)}); err != nil {
-		return nil, err
+		return built(m, err)
 	}
 	m.Proj, err = NewLinear(sess, dim, dim, LinearConfig{NoBias: cfg.NoBias, DType: cfg.DType, InitWeight: cfg.InitProj.or(cfg.InitWeight), InitBias: zeroIf(cfg.InitWeight)})
-	return m, err
+	return built(m, err)
+}
+
+// rope asks for what rotary positions need; base 0: none.
+func (k *maker) rope(base float64, dim int) {
+	switch {
+	case base == 0:
+	case !(base > 0) || math.IsInf(base, 0):
+		k.failf("rotary base %v: want a positive number", base)
+	case dim%2 != 0:
+		k.failf("%d channels a head: want an even number for rotary positions", dim)
+	}
 }
 
 // zeroIf starts a bias at zero where the weight has an init of its own, as GPT-2 does.
@@ -68,18 +82,29 @@ func zeroIf(weight Init) Init {
 
 // Forward takes x [B T C] and gives [B T C].
 func (m *MultiHeadAttention) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	return m.forward(s, x, nil, false)
+}
+
+// forward is Forward; tokens go on behind those in cache, if there is one, and mine says to free x when it has been used.
+func (m *MultiHeadAttention) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value {
 	return s.Do("attn", func(s *autograd.Scope) *autograd.Value {
-		q, k, v := m.split(s, x, 0)
-		return m.Proj.Forward(s, m.attend(s, q, k, v, ops.AlignNone))
+		y := s.Do("", func(s *autograd.Scope) *autograd.Value { // ends queries, keys and values
+			q, k, v := m.split(s, x, cache.filled(), mine)
+			return cache.attend(s, q, k, v, ops.AttentionConfig{Causal: m.Causal, Dropout: m.Drop})
+		})
+		return m.Proj.Forward(s, y)
 	})
 }
 
 // split gives queries [B T H D], keys and values [B T G D] of x; the first token is at position pos.
-func (m *MultiHeadAttention) split(s *autograd.Scope, x *autograd.Value, pos int) (q, k, v *autograd.Value) {
+func (m *MultiHeadAttention) split(s *autograd.Scope, x *autograd.Value, pos int, mine bool) (q, k, v *autograd.Value) {
+	b, t := x.Dim(0), x.Dim(1)
 	y := m.QKV.Forward(s, x)
+	if mine {
+		s.Free(x)
+	}
 	d := y.Dim(-1) / (m.Heads + 2*m.KVHeads)
 	parts := ops.SplitSizes(s, y, -1, m.Heads*d, m.KVHeads*d, m.KVHeads*d)
-	b, t := x.Dim(0), x.Dim(1)
 	q = ops.Reshape(s, parts[0], b, t, m.Heads, d)
 	k = ops.Reshape(s, parts[1], b, t, m.KVHeads, d)
 	v = ops.Reshape(s, parts[2], b, t, m.KVHeads, d)
@@ -92,10 +117,4 @@ func (m *MultiHeadAttention) split(s *autograd.Scope, x *autograd.Value, pos int
 // rope is the rotation of tokens from position pos on.
 func (m *MultiHeadAttention) rope(pos int) ops.RoPEConfig {
 	return ops.RoPEConfig{Base: m.RoPEBase, Offset: pos}
-}
-
-// attend gives [B T C].
-func (m *MultiHeadAttention) attend(s *autograd.Scope, q, k, v *autograd.Value, align ops.Align) *autograd.Value {
-	y := ops.Attention(s, q, k, v, ops.AttentionConfig{Causal: m.Causal, Align: align, Dropout: m.Drop})
-	return ops.Reshape(s, y, y.Dim(0), y.Dim(1), y.Dim(2)*y.Dim(3))
 }

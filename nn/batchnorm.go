@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/thimble-ml/thimble/autograd"
-	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
 )
@@ -14,7 +13,7 @@ import (
 // moves: with micro-batches each counts for itself, so accumulation is not the same as the large batch; GroupNorm is.
 type BatchNorm struct {
 	Weight, Bias            *autograd.Param // [C]
-	RunningMean, RunningVar *tensor.Tensor  // [C], counted as Other; the session's Close gives them back
+	RunningMean, RunningVar *tensor.Tensor  // [C], buffers, counted as Other; the session's Close gives them back
 
 	Eps      float64
 	Momentum float64 // the share of a batch in the running statistics
@@ -53,29 +52,16 @@ func NewBatchNorm(sess *autograd.Session, channels int, cfg ...BatchNormConfig) 
 	return l, nil
 }
 
-// buffer makes a tensor that the session gives back when it closes.
-func (k *maker) buffer(name string, v float64, dt tensor.DType, shape ...int) *tensor.Tensor {
-	if k.err != nil {
-		return nil
-	}
-	t, err := tensor.New(k.sess.Device(), memory.Other, memory.Site{Op: "buffer", Scope: name}, tensor.Of(dt, shape...))
-	if err == nil {
-		if err = tensor.Fill(t, v); err == nil {
-			k.sess.OnClose(t.Release)
-			return t
-		}
-		t.Release()
-	}
-	k.err = err
-	return nil
-}
-
 // Forward takes x [N C ...] and gives the same shape.
 func (l *BatchNorm) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	if !s.Training() {
 		return ops.BatchNormEval(s, x, s.Input(l.RunningMean), s.Input(l.RunningVar), value(l.Weight), value(l.Bias), l.Eps)
 	}
 	return s.Do("batchnorm", func(s *autograd.Scope) *autograd.Value {
+		if !s.Modes().Replay { // before x is read for the last time, so that the copies do not outlast its use
+			s.JournalTensor(l.RunningMean)
+			s.JournalTensor(l.RunningVar)
+		}
 		y, stats := ops.BatchNorm(s, x, value(l.Weight), value(l.Bias), l.Eps)
 		ops.UpdateRunning(s, l.RunningMean, l.RunningVar, stats, l.Momentum)
 		return y
@@ -105,6 +91,9 @@ func NewGroupNorm(sess *autograd.Session, groups, channels int, cfg ...GroupNorm
 	}
 	k.positive("groups", groups)
 	k.positive("channels", channels)
+	if !(c.Eps > 0) || math.IsInf(c.Eps, 0) {
+		k.failf("eps %v: want a positive number, or 0 for 1e-5", c.Eps)
+	}
 	if k.err == nil && channels%groups != 0 {
 		k.failf("%d groups of %d channels: want groups that divide them", groups, channels)
 	}

@@ -1,5 +1,5 @@
 // Package nn is layers, and what is done to the parameters of a whole model: walking and naming them, freezing them,
-// saving and loading their values.
+// saving and loading their values. Three models are here whole: [GPT], [Llama] and [ViT].
 //
 // A model is a Go struct whose exported fields are layers, other such structs, slices of them, or parameters. There is
 // nothing to register and nothing to embed: [Params] and its relatives find the parameters by reflection.
@@ -26,6 +26,17 @@
 //
 // Each walk tells the parameters their names, so that errors and memory reports have them. A path of fewer parts than the
 // name that a parameter has changes nothing, so that walking a part of a model does not rename what the whole has named.
+//
+// # Buffers
+//
+// An exported field of type *tensor.Tensor is a buffer, as BatchNorm's running statistics are: part of the state that
+// [StateDict] gives and [LoadStateDict] loads, named like a parameter, and nothing else: [Params], [AllParams] and
+// [NumParams] pass it by. A tensor in a slice or map, in a field that is not exported, or under the tag `nn:"-"` is none.
+//
+// # Generation
+//
+// [Generate] goes on behind a prompt, a token at a time. What it is made of is there too: a model's Next takes the new
+// tokens only, and finds the keys and values of those before in a [KVCache].
 //
 // # Scopes and lifetimes
 //

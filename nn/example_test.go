@@ -238,3 +238,53 @@ func ExampleTransparent() {
 	// running 1
 	// loss 0.693
 }
+
+// A model that knows nothing yet goes on behind a prompt.
+func ExampleGenerate() {
+	sess, done := session()
+	defer done()
+	model, err := nn.NewGPT(sess, nn.GPTConfig{Vocab: 16, Context: 8, Dim: 8, Heads: 2, Layers: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	prompt := []int64{3, 1, 4}
+	tokens, err := nn.Generate(context.Background(), sess, model, prompt, 6, nn.GenerateConfig{Temperature: 1, TopK: 4, Seed: 1})
+	fmt.Println(len(tokens), err)
+	_, err = nn.Generate(context.Background(), sess, model, prompt, 7, nn.GenerateConfig{})
+	fmt.Println(err)
+	// Output:
+	// 6 <nil>
+	// nn: Generate: 3 tokens of prompt and 7 more: nn: NewCache: the context is full: 9 positions: the model has 8
+}
+
+// After each training step the averages follow; they are swapped in to evaluate.
+func ExampleEMA() {
+	sess, done := session()
+	defer done()
+	fc, err := nn.NewLinear(sess, 1, 1, nn.LinearConfig{NoBias: true, InitWeight: nn.Constant(0)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ema, err := nn.NewEMA(nn.Params(fc), 0.5)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for step := range 3 {
+		if err := tensor.Fill(fc.Weight.Tensor(), float64(step+1)); err != nil { // as training would
+			log.Fatal(err)
+		}
+		err := sess.Step(context.Background(), func(s *autograd.Scope) error { ema.Update(s); return nil })
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := ema.Swap(); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(fc.Weight.Tensor().At(0, 0))
+	}
+	// Output:
+	// 2.125
+	// 3
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
 )
 
@@ -49,6 +50,7 @@ type maker struct {
 	call string // "NewLinear"
 	sess *autograd.Session
 	made []*autograd.Param
+	bufs []*tensor.Tensor
 	err  error
 }
 
@@ -109,15 +111,49 @@ func (k *maker) param(name string, init Init, dt tensor.DType, shape ...int) *au
 	return p
 }
 
+// buffer makes a tensor of v, counted as Other, that the session gives back when it closes; nil if something is wrong.
+func (k *maker) buffer(name string, v float64, dt tensor.DType, shape ...int) *tensor.Tensor {
+	if k.err != nil {
+		return nil
+	}
+	t, err := tensor.New(k.sess.Device(), memory.Other, memory.Site{Op: "buffer", Scope: name}, tensor.Of(dt, shape...))
+	if err != nil {
+		k.err = err
+		return nil
+	}
+	k.bufs = append(k.bufs, t)
+	if err := tensor.Fill(t, v); err != nil {
+		k.err = err
+	}
+	return t
+}
+
 // end gives the error, if there is one.
 func (k *maker) end() error {
 	if k.err == nil {
+		for _, t := range k.bufs {
+			k.sess.OnClose(t.Release)
+		}
 		return nil
+	}
+	for _, t := range slices.Backward(k.bufs) {
+		t.Release()
 	}
 	for _, p := range slices.Backward(k.made) {
 		p.Release()
 	}
 	return fmt.Errorf("nn: %s: %w", k.call, k.err)
+}
+
+// built gives m, or gives back what it holds so far if the making of a part failed.
+func built[M any](m *M, err error) (*M, error) {
+	if err == nil {
+		return m, nil
+	}
+	for _, p := range slices.Backward(AllParams(m)) {
+		p.Release()
+	}
+	return nil, err
 }
 
 // value is p as an op takes it, nil if the layer has none.

@@ -60,12 +60,14 @@ func NewLlama(sess *autograd.Session, cfg LlamaConfig) (*Llama, error) {
 	if cfg.KVHeads == 0 {
 		cfg.KVHeads = cfg.Heads
 	}
+	k.positive("key-value heads", cfg.KVHeads)
 	if cfg.RoPEBase == 0 {
 		cfg.RoPEBase = 10000
 	}
 	if k.err == nil && (cfg.Dim%cfg.Heads != 0 || cfg.Heads%cfg.KVHeads != 0) {
 		k.failf("dim %d, %d heads, %d key-value heads: want heads that divide dim, and key-value heads that divide heads", cfg.Dim, cfg.Heads, cfg.KVHeads)
 	}
+	k.rope(cfg.RoPEBase, cfg.Dim/max(1, cfg.Heads))
 	if err := k.end(); err != nil {
 		return nil, err
 	}
@@ -78,10 +80,7 @@ func NewLlama(sess *autograd.Session, cfg LlamaConfig) (*Llama, error) {
 	if !cfg.Tied {
 		m.LMHead = b.linear(cfg.Dim, cfg.Vocab)
 	}
-	if b.err != nil {
-		return nil, b.err
-	}
-	return m, nil
+	return built(m, b.err)
 }
 
 // llamaBuilder makes the pieces; after the first error it makes nothing.
@@ -131,17 +130,41 @@ func (m *Llama) Forward(s *autograd.Scope, tokens *autograd.Value) *autograd.Val
 	return s.Do("llama", func(s *autograd.Scope) *autograd.Value {
 		x := m.EmbedTokens.Forward(s.Named("embed"), tokens)
 		for i, l := range m.Layers {
-			x = m.Wrap.run(s, i, x, l.Forward)
+			x = m.Wrap.run(s, i, x, l)
 		}
-		h := m.Norm.Forward(s.Named("norm"), x)
-		s.Free(x)
-		head := m.EmbedTokens.Weight
-		if m.LMHead != nil {
-			head = m.LMHead.Weight
+		return m.head(s, x)
+	})
+}
+
+// head gives the logits of x, which it frees.
+func (m *Llama) head(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	h := m.Norm.Forward(s.Named("norm"), x)
+	s.Free(x)
+	head := m.EmbedTokens.Weight
+	if m.LMHead != nil {
+		head = m.LMHead.Weight
+	}
+	y := ops.Linear(s.Named("head"), h, head.Value(), nil)
+	s.Free(h)
+	return y
+}
+
+// NewCache makes a cache for batch sequences of up to max tokens; no context bounds it. The caller calls Close.
+func (m *Llama) NewCache(batch, max int) (*KVCache, error) {
+	a := m.Layers[0].SelfAttn
+	return newCache(m.EmbedTokens.Weight, len(m.Layers), batch, max, a.kvHeads, a.OProj.Weight.Spec().Dim(1)/a.heads)
+}
+
+// Next gives the logits [B T vocab] for tokens [B T] that follow those in cache, where theirs are added: the same that
+// Forward gives for the last T of all tokens so far. It runs under NoGrad and Eval and passes Wrap by. A step that fails and
+// a dry run leave the cache as long as it was.
+func (m *Llama) Next(s *autograd.Scope, tokens *autograd.Value, cache *KVCache) *autograd.Value {
+	return cache.next(s, "llama", len(m.Layers), tokens, func(s *autograd.Scope, tokens *autograd.Value) *autograd.Value {
+		x := m.EmbedTokens.Forward(s.Named("embed"), tokens)
+		for i, l := range m.Layers {
+			x = cache.run(s, i, x, l)
 		}
-		y := ops.Linear(s.Named("head"), h, head.Value(), nil)
-		s.Free(h)
-		return y
+		return m.head(s, x)
 	})
 }
 
@@ -154,13 +177,21 @@ func (m *Llama) Loss(s *autograd.Scope, tokens, targets *autograd.Value) *autogr
 
 // Forward takes x [B T C] and gives [B T C].
 func (l *LlamaLayer) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	return l.forward(s, x, nil, false)
+}
+
+// forward is Forward; tokens go on behind those in cache, if there is one, and mine says to free x when it has been used.
+func (l *LlamaLayer) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value {
 	y := s.Do("attention", func(s *autograd.Scope) *autograd.Value {
 		h := l.InputLayernorm.Forward(s, x)
-		return ops.AddInPlace(s, l.SelfAttn.Forward(s, h), x)
+		return ops.AddInPlace(s, l.SelfAttn.forward(s, h, cache, true), x)
 	})
+	if mine {
+		s.Free(x)
+	}
 	z := s.Do("mlp", func(s *autograd.Scope) *autograd.Value {
 		h := l.PostAttentionLayernorm.Forward(s, y)
-		return ops.AddInPlace(s, l.MLP.Forward(s, h), y)
+		return ops.AddInPlace(s, l.MLP.forward(s, h, true), y)
 	})
 	s.Free(y)
 	return z
@@ -168,25 +199,44 @@ func (l *LlamaLayer) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Val
 
 // Forward takes x [B T C] and gives [B T C].
 func (a *LlamaAttention) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	return a.forward(s, x, nil, false)
+}
+
+// forward is Forward; tokens go on behind those in cache, if there is one, and mine says to free x when it has been used.
+func (a *LlamaAttention) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value {
+	b, t, d := x.Dim(0), x.Dim(1), x.Dim(2)/a.heads
+	part := func(s *autograd.Scope, l *Linear, heads int) *autograd.Value {
+		return s.Do("", func(s *autograd.Scope) *autograd.Value { return ops.Reshape(s, l.Forward(s, x), b, t, heads, d) })
+	}
+	rotated := func(s *autograd.Scope, l *Linear, heads int) *autograd.Value {
+		return s.Do("rope", func(s *autograd.Scope) *autograd.Value {
+			return ops.RoPE(s, part(s, l, heads), ops.RoPEConfig{Base: a.base, Offset: cache.filled()})
+		})
+	}
 	return s.Do("attn", func(s *autograd.Scope) *autograd.Value {
-		b, t, d := x.Dim(0), x.Dim(1), x.Dim(2)/a.heads
-		part := func(l *Linear, heads int) *autograd.Value { return ops.Reshape(s, l.Forward(s, x), b, t, heads, d) }
-		rotated := func(l *Linear, heads int) *autograd.Value {
-			return s.Do("rope", func(s *autograd.Scope) *autograd.Value {
-				return ops.RoPE(s, ops.Reshape(s, l.Forward(s, x), b, t, heads, d), ops.RoPEConfig{Base: a.base})
-			})
-		}
-		q, k, v := rotated(a.QProj, a.heads), rotated(a.KProj, a.kvHeads), part(a.VProj, a.kvHeads)
-		y := ops.Attention(s, q, k, v, ops.AttentionConfig{Causal: true})
-		s.Free(q, k, v)
-		return a.OProj.Forward(s, ops.Reshape(s, y, b, t, a.heads*d))
+		y := s.Do("", func(s *autograd.Scope) *autograd.Value { // ends queries, keys and values
+			q, k, v := rotated(s, a.QProj, a.heads), rotated(s, a.KProj, a.kvHeads), part(s, a.VProj, a.kvHeads)
+			if mine {
+				s.Free(x)
+			}
+			return cache.attend(s, q, k, v, ops.AttentionConfig{Causal: true})
+		})
+		return a.OProj.Forward(s, y)
 	})
 }
 
 // Forward takes x [... C] and gives [... C].
 func (m *LlamaMLP) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	return m.forward(s, x, false)
+}
+
+// forward is Forward; mine says to free x when it has been used.
+func (m *LlamaMLP) forward(s *autograd.Scope, x *autograd.Value, mine bool) *autograd.Value {
 	return s.Do("ffn", func(s *autograd.Scope) *autograd.Value {
 		g, u := m.GateProj.Forward(s, x), m.UpProj.Forward(s, x)
+		if mine {
+			s.Free(x)
+		}
 		h := ops.SwiGLU(s, g, u)
 		s.Free(g, u)
 		return m.DownProj.Forward(s, h)

@@ -11,8 +11,8 @@ import (
 	"github.com/thimble-ml/thimble/tensor"
 )
 
-// LoadStateDict copies the values of sd into the parameters of m, frozen ones included. It is strict: every parameter
-// must be there, nothing else may be, and shapes and dtypes must be equal, for what is converted or left out silently
+// LoadStateDict copies the values of sd into the parameters of m, frozen ones included, and into its buffers. It is
+// strict: every parameter and buffer must be there, nothing else may be, and shapes and dtypes must be equal, for what is converted or left out silently
 // trains wrong. One error lists everything that does not match, and then nothing has been copied.
 //
 // A tied parameter goes by any of its names. Under several of them, as torch saves it, it must hold the same values.
@@ -37,7 +37,7 @@ func LoadStateDict(m any, sd State) error {
 // loader matches what is offered with what a model wants.
 type loader struct {
 	*walker
-	from     []*Entry // for each parameter
+	from     []*Entry // for each parameter and buffer
 	wrong    []bool   // offered, but refused
 	storage  map[*memory.Buffer]int
 	problems []string
@@ -47,7 +47,10 @@ func newLoader(m any) *loader {
 	l := &loader{walker: walk(m), storage: map[*memory.Buffer]int{}}
 	l.from, l.wrong = make([]*Entry, len(l.list)), make([]bool, len(l.list))
 	for i, e := range l.list {
-		if e.p.Home() == nil {
+		switch {
+		case e.p == nil:
+			l.storage[e.buf.Buffer()] = i
+		case e.p.Home() == nil:
 			l.storage[e.p.Tensor().Buffer()] = i
 		}
 	}
@@ -73,19 +76,46 @@ func (l *loader) offer(e Entry) {
 	l.from[i] = &e
 }
 
-// misfit says why e cannot be the value of parameter i, "" if it can.
+// spec is what e holds.
+func (e named) spec() tensor.Spec {
+	if e.p == nil {
+		return e.buf.Spec()
+	}
+	return e.p.Spec()
+}
+
+// gone says that there is nothing to load into any more, "" if there is.
+func (e named) gone() string {
+	switch {
+	case e.p != nil && e.p.Released():
+		return "the parameter was released, or its session closed"
+	case e.p == nil && (e.buf.Empty() || e.buf.Buffer().Refs() == 0):
+		return "the buffer was released, or its session closed"
+	}
+	return ""
+}
+
+// dry tells whether e has no bytes to load into.
+func (e named) dry() bool {
+	if e.p == nil {
+		return e.buf.Buffer().Device().Virtual()
+	}
+	return e.p.Session().Dry()
+}
+
+// misfit says why e cannot be the value of parameter or buffer i, "" if it can.
 func (l *loader) misfit(i int, e Entry) string {
-	p, t := l.list[i].p, e.Tensor
+	to, t := l.list[i], e.Tensor
 	switch old := l.from[i]; {
-	case p.Released():
-		return fmt.Sprintf("%s: the parameter was released, or its session closed", e.Name)
+	case to.gone() != "":
+		return fmt.Sprintf("%s: %s", e.Name, to.gone())
 	case t == nil || t.Empty():
-		return fmt.Sprintf("%s: got no tensor: want %s", e.Name, p.Spec())
+		return fmt.Sprintf("%s: got no tensor: want %s", e.Name, to.spec())
 	case t.Buffer().Refs() == 0:
-		return fmt.Sprintf("%s: got a tensor that was released: want %s", e.Name, p.Spec())
-	case !t.Spec().Equal(p.Spec()):
-		return fmt.Sprintf("%s: got %s: want %s", e.Name, t.Spec(), p.Spec())
-	case t.Elems() > 0 && t.Buffer().Bytes() == nil && !p.Session().Dry():
+		return fmt.Sprintf("%s: got a tensor that was released: want %s", e.Name, to.spec())
+	case !t.Spec().Equal(to.spec()):
+		return fmt.Sprintf("%s: got %s: want %s", e.Name, t.Spec(), to.spec())
+	case t.Elems() > 0 && t.Buffer().Bytes() == nil && !to.dry():
 		return fmt.Sprintf("%s: got %s without data, made on a virtual device or in a dry run", e.Name, t.Spec())
 	case old != nil && old.Name == e.Name:
 		return fmt.Sprintf("%s: given twice", e.Name)
@@ -99,11 +129,11 @@ func (l *loader) misfit(i int, e Entry) string {
 	return ""
 }
 
-// missing lists the parameters that nothing was offered for.
+// missing lists the parameters and buffers that nothing was offered for.
 func (l *loader) missing() {
 	for i, e := range l.list {
 		if l.from[i] == nil && !l.wrong[i] {
-			l.problem("missing: %s %s", e.name, e.p.Spec())
+			l.problem("missing: %s %s", e.name, e.spec())
 		}
 	}
 }
@@ -121,10 +151,14 @@ func (l *loader) err(m any) error {
 	}
 }
 
-// copy fills the parameters. Everything has been checked.
+// copy fills the parameters and buffers. Everything has been checked.
 func (l *loader) copy() error {
 	for i, e := range l.list {
-		if err := store(e.p, l.from[i].Tensor); err != nil {
+		put := func(t *tensor.Tensor) error { return store(e.p, t) }
+		if e.p == nil {
+			put = func(t *tensor.Tensor) error { return tensor.Copy(e.buf, t) }
+		}
+		if err := put(l.from[i].Tensor); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 	}
@@ -147,6 +181,9 @@ func store(p *autograd.Param, t *tensor.Tensor) error {
 // sessions lists whose the parameters are.
 func (l *loader) sessions() (all []*autograd.Session) {
 	for _, e := range l.list {
+		if e.p == nil {
+			continue
+		}
 		if ss := e.p.Session(); !slices.Contains(all, ss) {
 			all = append(all, ss)
 		}

@@ -10,21 +10,25 @@ import (
 // Entry is a named tensor of a State.
 type Entry struct {
 	Name   string
-	Tensor *tensor.Tensor
+	Tensor *tensor.Tensor `nn:"-"` // a State within a model is not part of that model's
 }
 
 // State is the values of a model by name, in the order in which walking finds them: torch's state dict.
 type State []Entry
 
-// StateDict gives the values of all parameters of m, frozen ones included. Tied parameters appear once, under the first
-// name, where torch repeats them.
+// StateDict gives the values of all parameters of m, frozen ones included, and its buffers (see [NamedBuffers]). Tied
+// parameters appear once, under the first name, where torch repeats them.
 //
-// The tensors are the parameters' own: training goes on changing them, and they end with the parameters. Clone takes a
+// The tensors are the model's own: training goes on changing them, and they end with it. Clone takes a
 // snapshot.
 func StateDict(m any) State {
 	var sd State
-	for name, p := range NamedParams(m) {
-		sd = append(sd, Entry{name, p.Tensor()})
+	for _, e := range walk(m).list {
+		t := e.buf
+		if e.p != nil {
+			t = e.p.Tensor()
+		}
+		sd = append(sd, Entry{e.name, t})
 	}
 	return sd
 }

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
@@ -55,24 +56,23 @@ func NewBlock(sess *autograd.Session, dim, heads int, cfg BlockConfig) (*Block, 
 		b.Out, err = NewLinear(sess, cfg.Hidden, dim, LinearConfig{DType: a.DType, InitWeight: a.InitProj.or(a.InitWeight), InitBias: bias})
 		return
 	})
-	return b, err
+	return built(b, err)
 }
 
 // Forward takes x [B T C] and gives [B T C].
 func (b *Block) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
-	return b.forward(s, x, func(s *autograd.Scope, h *autograd.Value) *autograd.Value {
-		return b.MultiHeadAttention.Forward(s, h)
-	})
+	return b.forward(s, x, nil, false)
 }
 
-// forward runs the block with some form of attention.
-func (b *Block) forward(s *autograd.Scope, x *autograd.Value, attention Forward) *autograd.Value {
+// forward is Forward; tokens go on behind those in cache, if there is one, and mine says to free x when it has been used.
+func (b *Block) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value {
 	y := s.Do("attention", func(s *autograd.Scope) *autograd.Value {
-		h := b.LN1.Forward(s, x)
-		a := attention(s, h)
-		s.Free(h)
+		a := b.MultiHeadAttention.forward(s, b.LN1.Forward(s, x), cache, true)
 		return b.add(s, a, x)
 	})
+	if mine {
+		s.Free(x)
+	}
 	z := s.Do("mlp", func(s *autograd.Scope) *autograd.Value {
 		return b.add(s, Sequential{b.LN2, b.FC, GELU{Tanh: true}, b.Out}.Forward(s, y), y)
 	})
@@ -92,23 +92,34 @@ func (b *Block) add(s *autograd.Scope, h, x *autograd.Value) *autograd.Value {
 // Forward is the type of Module.Forward.
 type Forward func(s *autograd.Scope, x *autograd.Value) *autograd.Value
 
-// Wrapper says how a model runs its i-th block: recomputed, offloaded. nil runs it as it is.
+// Wrapper says how a model runs its i-th block: recomputed in backward, with what it saves offloaded. It is called once
+// for each block of a forward pass, in the block's scope ("blocks.3"), runs block on x once or, in a replay, more often,
+// and returns its result; block may be run in another scope than s. x stays the model's, which frees it when the wrapper
+// has returned. nil runs the block as it is, and so does a wrapper that returns block(s, x). Parameters and their names
+// are the same with a wrapper and without.
 type Wrapper func(s *autograd.Scope, i int, x *autograd.Value, block Forward) *autograd.Value
 
+// stage is a block of a model: forward frees x as early as it can if mine is true.
+type stage interface {
+	Module
+	forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value
+}
+
 // run runs block i in a scope of its own and frees x, which is the model's.
-func (w Wrapper) run(s *autograd.Scope, i int, x *autograd.Value, block Forward) *autograd.Value {
+func (w Wrapper) run(s *autograd.Scope, i int, x *autograd.Value, block stage) *autograd.Value {
 	y := s.Do("blocks."+strconv.Itoa(i), func(s *autograd.Scope) *autograd.Value {
 		if w == nil {
-			return block(s, x)
+			return block.forward(s, x, nil, true)
 		}
-		return w(s, i, x, block)
+		return w(s, i, x, block.Forward)
 	})
 	s.Free(x)
 	return y
 }
 
 // GPT is a decoder-only transformer with learned positions and a head that shares the embedding's table (Radford et al.,
-// 2019). Its names are those of nanoGPT without the "transformer." in front.
+// 2019). Names are "wte.weight", "blocks.0.ln1.weight", "blocks.0.qkv.weight", "blocks.0.proj.weight", "blocks.0.fc.weight",
+// "blocks.0.out.weight", "ln_f.weight".
 type GPT struct {
 	WTE    *Embedding // tokens, and the head
 	WPE    *Embedding // positions
@@ -140,22 +151,22 @@ func NewGPT(sess *autograd.Session, cfg GPTConfig) (*GPT, error) {
 	m := &GPT{Drop: Dropout{P: cfg.Dropout}}
 	var err error
 	if m.WTE, err = NewEmbedding(sess, cfg.Vocab, cfg.Dim, EmbeddingConfig{DType: cfg.DType, InitWeight: Normal(0, 0.02)}); err != nil {
-		return nil, err
+		return built(m, err)
 	}
 	if m.WPE, err = NewEmbedding(sess, cfg.Context, cfg.Dim, EmbeddingConfig{DType: cfg.DType, InitWeight: Normal(0, 0.02)}); err != nil {
-		return nil, err
+		return built(m, err)
 	}
 	attention := AttentionConfig{Causal: true, Dropout: cfg.Dropout, DType: cfg.DType,
 		InitWeight: Normal(0, 0.02), InitProj: Normal(0, 0.02/math.Sqrt(2*float64(cfg.Layers)))}
 	for range cfg.Layers {
 		b, err := NewBlock(sess, cfg.Dim, cfg.Heads, BlockConfig{Attention: attention, Dropout: cfg.Dropout})
 		if err != nil {
-			return nil, err
+			return built(m, err)
 		}
 		m.Blocks = append(m.Blocks, b)
 	}
 	m.LNF, err = NewLayerNorm(sess, cfg.Dim, LayerNormConfig{DType: cfg.DType})
-	return m, err
+	return built(m, err)
 }
 
 // Forward takes tokens [B T] and gives logits [B T vocab].
@@ -163,7 +174,7 @@ func (m *GPT) Forward(s *autograd.Scope, tokens *autograd.Value) *autograd.Value
 	return s.Do("gpt", func(s *autograd.Scope) *autograd.Value {
 		x := m.embed(s, tokens, 0)
 		for i, b := range m.Blocks {
-			x = m.Wrap.run(s, i, x, b.Forward)
+			x = m.Wrap.run(s, i, x, b)
 		}
 		return m.head(s, x)
 	})
@@ -185,6 +196,28 @@ func (m *GPT) head(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	y := ops.Linear(s.Named("head"), h, m.WTE.Weight.Value(), nil)
 	s.Free(h)
 	return y
+}
+
+// NewCache makes a cache for batch sequences of up to max tokens, at most the model's context. The caller calls Close.
+func (m *GPT) NewCache(batch, max int) (*KVCache, error) {
+	if n := m.WPE.Weight.Spec().Dim(0); max > n {
+		return nil, fmt.Errorf("nn: NewCache: the context is full: %d positions: the model has %d", max, n)
+	}
+	a := m.Blocks[0].MultiHeadAttention
+	return newCache(m.WTE.Weight, len(m.Blocks), batch, max, a.KVHeads, a.Proj.Weight.Spec().Dim(1)/a.Heads)
+}
+
+// Next gives the logits [B T vocab] for tokens [B T] that follow those in cache, where theirs are added: the same that
+// Forward gives for the last T of all tokens so far. It runs under NoGrad and Eval and passes Wrap by. A step that fails and
+// a dry run leave the cache as long as it was.
+func (m *GPT) Next(s *autograd.Scope, tokens *autograd.Value, cache *KVCache) *autograd.Value {
+	return cache.next(s, "gpt", len(m.Blocks), tokens, func(s *autograd.Scope, tokens *autograd.Value) *autograd.Value {
+		x := m.embed(s, tokens, cache.n)
+		for i, b := range m.Blocks {
+			x = cache.run(s, i, x, b)
+		}
+		return m.head(s, x)
+	})
 }
 
 // Loss is the mean cross-entropy of the logits for tokens [B T] against targets [B T].

@@ -53,20 +53,20 @@ func NewViT(sess *autograd.Session, cfg ViTConfig) (*ViT, error) {
 	}
 	var err error
 	if m.Patch, err = NewConv2D(sess, cfg.Channels, cfg.Dim, cfg.Patch, Conv2DConfig{Stride: cfg.Patch, DType: cfg.DType}); err != nil {
-		return nil, err
+		return built(m, err)
 	}
 	for range cfg.Layers {
 		b, err := NewBlock(sess, cfg.Dim, cfg.Heads, BlockConfig{Attention: AttentionConfig{DType: cfg.DType}, Dropout: cfg.Dropout, Hidden: cfg.Hidden})
 		if err != nil {
-			return nil, err
+			return built(m, err)
 		}
 		m.Blocks = append(m.Blocks, b)
 	}
 	if m.LNF, err = NewLayerNorm(sess, cfg.Dim, LayerNormConfig{DType: cfg.DType}); err != nil {
-		return nil, err
+		return built(m, err)
 	}
 	m.Head, err = NewLinear(sess, cfg.Dim, cfg.Classes, LinearConfig{DType: cfg.DType})
-	return m, err
+	return built(m, err)
 }
 
 // Forward takes images [B channels H W] and gives logits [B classes].
@@ -74,10 +74,11 @@ func (m *ViT) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return s.Do("vit", func(s *autograd.Scope) *autograd.Value {
 		x := s.Do("embed", func(s *autograd.Scope) *autograd.Value { return m.embed(s, x) })
 		for i, b := range m.Blocks {
-			x = m.Wrap.run(s, i, x, b.Forward)
+			x = m.Wrap.run(s, i, x, b)
 		}
 		return s.Do("head", func(s *autograd.Scope) *autograd.Value {
 			h := m.LNF.Forward(s, x)
+			s.Free(x)
 			return m.Head.Forward(s, ops.Select(s, h, 1, 0))
 		})
 	})
@@ -85,10 +86,12 @@ func (m *ViT) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 
 // embed gives [B N+1 C].
 func (m *ViT) embed(s *autograd.Scope, x *autograd.Value) *autograd.Value {
-	p := m.Patch.Forward(s, x) // [B C h w]
-	b, c := p.Dim(0), p.Dim(1)
-	t := ops.Transpose(s, ops.Reshape(s, p, b, c, p.Dim(2)*p.Dim(3)), 1, 2) // [B N C]
-	y := ops.Cat(s, 1, ops.Expand(s, m.Cls.Value(), b, 1, c), t)
+	t := s.Do("", func(s *autograd.Scope) *autograd.Value {
+		p := m.Patch.Forward(s, x) // [B C h w]
+		return ops.Transpose(s, ops.Reshape(s, p, p.Dim(0), p.Dim(1), p.Dim(2)*p.Dim(3)), 1, 2)
+	}) // [B N C]
+	y := ops.Cat(s, 1, ops.Expand(s, m.Cls.Value(), t.Dim(0), 1, t.Dim(2)), t)
+	s.Free(t)
 	return m.Drop.Forward(s, ops.AddInPlace(s, y, m.Pos.Value()))
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/tensor"
 )
 
 // Params lists the trainable parameters of m, each once: what an optimizer takes. Frozen ones are left out. m is
@@ -36,7 +37,20 @@ func AllParams(m any) []*autograd.Param {
 func NamedParams(m any) iter.Seq2[string, *autograd.Param] {
 	return func(yield func(string, *autograd.Param) bool) {
 		for _, e := range walk(m).list {
-			if !yield(e.name, e.p) {
+			if e.p != nil && !yield(e.name, e.p) {
+				return
+			}
+		}
+	}
+}
+
+// NamedBuffers goes through the buffers of m, each once, with its path in m: the exported fields of type *tensor.Tensor,
+// such as BatchNorm's running statistics. They are part of a model's state, but nothing trains them. A tensor that is not,
+// a cache for example, is in a field that is not exported or has the tag `nn:"-"`.
+func NamedBuffers(m any) iter.Seq2[string, *tensor.Tensor] {
+	return func(yield func(string, *tensor.Tensor) bool) {
+		for _, e := range walk(m).list {
+			if e.p == nil && !yield(e.name, e.buf) {
 				return
 			}
 		}
@@ -67,7 +81,7 @@ func SetFrozen(m any, frozen bool) {
 	}
 }
 
-// walker finds parameters by reflection.
+// walker finds parameters and buffers by reflection.
 type walker struct {
 	list  []named
 	index map[string]int    // by name, in list
@@ -75,9 +89,11 @@ type walker struct {
 	alias map[string]string // the other paths to it, and its first
 }
 
+// named is a parameter, or a buffer.
 type named struct {
 	name string
 	p    *autograd.Param
+	buf  *tensor.Tensor
 }
 
 // object is the identity of a pointer, map or slice. A struct and its first field have one address but two types. at is
@@ -90,21 +106,24 @@ type object struct {
 
 var (
 	paramType   = reflect.TypeFor[*autograd.Param]()
+	bufferType  = reflect.TypeFor[*tensor.Tensor]()
 	wrapperType = reflect.TypeFor[Transparent]()
 )
 
-// walk lists the parameters of m and tells them their names.
+// walk lists the parameters and buffers of m, and tells the parameters their names.
 func walk(m any) *walker {
 	w := &walker{index: map[string]int{}, seen: map[object]string{}, alias: map[string]string{}}
 	w.visit(reflect.ValueOf(m), "")
 	for _, e := range w.list {
-		rename(e.p, e.name)
+		if e.p != nil {
+			rename(e.p, e.name)
+		}
 	}
 	return w
 }
 
 func (w *walker) visit(v reflect.Value, path string) {
-	if !v.IsValid() || !mayHold(v.Type()) || w.again(v, path) {
+	if !v.IsValid() || v.Type() == bufferType || !mayHold(v.Type()) || w.again(v, path) {
 		return
 	}
 	if v.Type() == paramType && v.CanInterface() {
@@ -162,7 +181,13 @@ func (w *walker) inside(v reflect.Value, path string) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if name, ok := fieldName(v.Type().Field(i)); ok {
+			f := v.Type().Field(i)
+			name, ok := fieldName(f)
+			switch {
+			case !ok:
+			case f.Type == bufferType && !f.Anonymous:
+				w.buffer(v.Field(i), join(path, name))
+			default:
 				w.visit(v.Field(i), join(path, name))
 			}
 		}
@@ -208,13 +233,25 @@ func (w *walker) param(v reflect.Value, path string) {
 	if path == "" { // m is the parameter itself
 		path = p.Name()
 	}
-	name := path
-	for n := 2; w.taken(name); n++ {
-		name = fmt.Sprintf("%s_%d", path, n)
+	w.add(v, path, named{p: p})
+}
+
+// buffer lists the buffer v.
+func (w *walker) buffer(v reflect.Value, path string) {
+	if v.CanInterface() && !w.again(v, path) {
+		w.add(v, path, named{buf: v.Interface().(*tensor.Tensor)})
 	}
-	w.seen[identity(v)] = name
-	w.index[name] = len(w.list)
-	w.list = append(w.list, named{name, p})
+}
+
+// add lists v, which is e, under its path, or what is free behind it.
+func (w *walker) add(v reflect.Value, path string, e named) {
+	e.name = path
+	for n := 2; w.taken(e.name); n++ {
+		e.name = fmt.Sprintf("%s_%d", path, n)
+	}
+	w.seen[identity(v)] = e.name
+	w.index[e.name] = len(w.list)
+	w.list = append(w.list, e)
 }
 
 func (w *walker) taken(name string) bool {

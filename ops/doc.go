@@ -20,7 +20,8 @@
 //
 // Each op says what its gradients read (autograd.Rule.Reads), and the engine keeps that and nothing else: of an input
 // the storage itself, of a parameter nothing, under NoGrad nothing at all. The table of all ops is docs/saved.md,
-// generated from [Catalog] by go generate.
+// generated from [Catalog] by go generate. docs/dtypes.md, the dtypes that each op takes, comes from calling them.
 package ops
 
 //go:generate go run ../internal/docgen ../docs/saved.md
+//go:generate go test -count=1 -run TestDTypes . -args -update

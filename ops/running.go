@@ -20,6 +20,10 @@ import (
 // momentum, from 0 to 1, is the share of the batch, as in torch (0.1 there by default; 1/k at the k-th batch makes the
 // plain average, torch's momentum=None).
 //
+//	y, batch := ops.BatchNorm(s, x, weight, bias, eps)
+//	ops.UpdateRunning(s, mean, variance, batch, momentum)
+//	s.Free(batch.Mean, batch.Variance)
+//
 // The update is part of the step: if the step fails, however late, mean and variance are put back (see
 // autograd.Scope.JournalTensor, which takes a copy until the step ends), and a dry run does not change them. Each call
 // updates once, so several batches in one step (gradient accumulation) count one after the other, as in torch. Two kinds

@@ -45,15 +45,6 @@ func (c *opCase) ints(name string) (list []int) {
 	return list
 }
 
-// absolute is the tolerance beside the relative one: more where elements are small only because a sum of large products
-// cancels. (Outputs of the convolutions are of order 20, so that 1e-6 is half a step of float32 there.)
-func (c *opCase) absolute() float64 {
-	if c.Op == "conv2d" {
-		return 3e-6
-	}
-	return 1e-6
-}
-
 // call runs the op of a case on values of its inputs.
 type call func(s *autograd.Scope, c *opCase, in []*autograd.Value) *autograd.Value
 
@@ -110,7 +101,7 @@ func checkOp(t *testing.T, c *opCase, f call) {
 		for i, n := range c.Output.Shape {
 			require.Equal(t, n, y.Shape()[i])
 		}
-		requireNear(t, c.Output.floats(), b.read(y.Tensor()), 1e-5, c.absolute(), "output")
+		requireNear(t, c.Output.floats(), b.read(y.Tensor()), 1e-5, 1e-6, "output")
 		if c.GradOutput != nil && len(c.Grads) > 0 {
 			checkGrads(b, s, c, y, leaves)
 		}
@@ -126,6 +117,6 @@ func checkGrads(b *bench, s *autograd.Scope, c *opCase, y *autograd.Value, leave
 		i, err := strconv.Atoi(k)
 		require.NoError(b.t, err)
 		require.NotNil(b.t, leaves[i].Grad(), "gradient %s", k)
-		requireNear(b.t, want.floats(), b.read(leaves[i].Grad()), 1e-5, c.absolute(), "gradient "+k)
+		requireNear(b.t, want.floats(), b.read(leaves[i].Grad()), 1e-5, 1e-6, "gradient "+k)
 	}
 }

@@ -36,33 +36,37 @@ func (p *AvgPool) size(rows, cols int) float64 {
 
 // AvgPoolForward fills planes [lo, hi) of y.
 func AvgPoolForward[T Float](p *AvgPool, y, x []T, lo, hi int) {
-	i, width := lo*p.pixels(), p.In[1]
+	width, out := p.In[1], p.Out[1]
 	for n := lo; n < hi; n++ {
 		plane := x[n*p.plane():][:p.plane()]
 		for oh := range p.Out[0] {
 			r0, r1 := p.span(0, oh)
-			for ow := range p.Out[1] {
+			row := y[n*p.pixels()+oh*out:][:out]
+			for ow := range row {
 				c0, c1 := p.span(1, ow)
-				y[i] = T(windowSum(plane, width, r0, r1, c0, c1) / p.size(r1-r0, c1-c0))
-				i++
+				sum := 0.0
+				if c1-c0 >= 8 {
+					sum = windowSum(plane, width, r0, r1, c0, c1)
+				} else {
+					for at := r0*width + c0; at < r1*width; at += width {
+						for _, v := range plane[at : at+c1-c0] {
+							sum += float64(v)
+						}
+					}
+				}
+				row[ow] = T(sum / p.size(r1-r0, c1-c0))
 			}
 		}
 	}
 }
 
+// windowSum is for wide windows, often of whole planes.
 func windowSum[T Float](plane []T, width, r0, r1, c0, c1 int) (sum float64) {
 	if c1-c0 == width {
 		return sumRow(plane[r0*width : r1*width])
 	}
 	for r := r0; r < r1; r++ {
-		row := plane[r*width+c0 : r*width+c1]
-		if len(row) >= 8 {
-			sum += sumRow(row)
-			continue
-		}
-		for _, v := range row {
-			sum += float64(v)
-		}
+		sum += sumRow(plane[r*width+c0 : r*width+c1])
 	}
 	return sum
 }

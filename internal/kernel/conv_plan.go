@@ -104,8 +104,18 @@ type convOuter struct {
 	tiles convTiles
 }
 
+// Short sums, where one rounding weighs most, are added up in pieces: the error grows with the length of a piece and the
+// number of them, not with their product, and the passes over a tile in cache cost little beside its packing.
+const (
+	convShort      = 64
+	convShortPiece = 16
+)
+
 func newConvOuter(p *Conv, rows, depth int) convOuter {
 	c := convOuter{p: p, depth: newPieces(depth, convDepth, 8)}
+	if depth <= convShort {
+		c.depth = newPieces(depth, convShortPiece, 8)
+	}
 	for r, w := convRows, convCols; ; {
 		c.rows, c.tiles = newPieces(rows, r, 4), newConvTiles(p.N, p.pixels(), w)
 		if c.chunks() >= convChunks || max(r, w) <= 16 || c.rows.size*c.tiles.cols()*depth < 2*convWork {

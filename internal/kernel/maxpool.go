@@ -86,25 +86,31 @@ func maxPoolRow[T Float](p *Pool, y, plane []T, at *[256]uint16, oh, ow int) {
 	}
 }
 
-// maxPool2 is maxPoolRow for windows of 2 x 2 that no border cuts.
+// maxPool2 is maxPoolRow for windows of 2 x 2 that no border cuts. It does not branch on data: which of two neighbours is
+// larger is a surprise to the branch predictor every second time.
 func maxPool2[T Float](p *Pool, y, plane []T, at *[256]uint16, oh, ow int) {
 	w, step := p.In[1], p.Stride[1]
 	upper := plane[oh*p.Stride[0]*w+ow*step:]
 	lower := upper[w:]
 	for i := range y {
-		a, b, c, d := upper[i*step], upper[i*step+1], lower[i*step], lower[i*step+1]
-		var code uint16
-		if b > a || b != b {
-			a, code = b, 1
-		}
-		if c > a || c != c {
-			a, code = c, 2
-		}
-		if d > a || d != d {
-			a, code = d, 3
-		}
-		y[i], at[i] = a, code
+		u, l := upper[i*step:i*step+2], lower[i*step:i*step+2]
+		a, b := beats(u[1], u[0]), beats(l[1], l[0])
+		m := beats(l[b], u[a])
+		code := m*(2+b) + (1-m)*a
+		y[i], at[i] = upper[i*step+code&1+code>>1*w], uint16(code)
 	}
+}
+
+// beats is 1 if a is larger than b, or NaN, and 0 otherwise.
+func beats[T Float](a, b T) int {
+	var larger, isNaN int
+	if a > b {
+		larger = 1
+	}
+	if a != a {
+		isNaN = 1
+	}
+	return larger | isNaN
 }
 
 // putCodes sets codes from number i on, whose bits are zero.

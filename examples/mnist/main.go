@@ -1,0 +1,117 @@
+// Mnist trains a small convolutional network to read digits, and shows that the memory it took is what the dry run had
+// predicted.
+//
+//	go run ./examples/mnist               3 epochs of MNIST
+//	go run ./examples/mnist -data DIR     Fashion-MNIST or the like, in four IDX files
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/thimble-ml/thimble"
+	"github.com/thimble-ml/thimble/examples/internal/row"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := mnist(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// settings say how to train.
+type settings struct {
+	data    string // folder of IDX files; "": MNIST from the module cache
+	epochs  int
+	batch   int // images an update
+	lr      float64
+	seed    uint64
+	threads int
+	limit   int // images of each set; 0: all
+	json    bool
+}
+
+func parse(args []string, errw io.Writer) (c settings, err error) {
+	f := flag.NewFlagSet("mnist", flag.ContinueOnError)
+	f.SetOutput(errw)
+	f.StringVar(&c.data, "data", "", "folder of IDX files (default: MNIST from the Go module cache)")
+	f.IntVar(&c.epochs, "epochs", 3, "times to go through the training set")
+	f.IntVar(&c.batch, "batch", 128, "images an update")
+	f.Float64Var(&c.lr, "lr", 1e-3, "learning rate of AdamW")
+	f.Uint64Var(&c.seed, "seed", 1, "of weights and batches")
+	f.IntVar(&c.threads, "threads", 0, "workers (default: all processors)")
+	f.IntVar(&c.limit, "limit", 0, "use only the first images of the training set and of the test set (default: all)")
+	f.BoolVar(&c.json, "json", false, "print the figures as one JSON object on standard output, and nothing else there")
+	if err := f.Parse(args); err != nil {
+		return c, err
+	}
+	switch {
+	case f.NArg() > 0:
+		return c, fmt.Errorf("mnist: argument %q: want flags only, see -help", f.Arg(0))
+	case c.epochs < 1 || c.batch < 1:
+		return c, fmt.Errorf("mnist: %d epochs, batch %d: want 1 or more", c.epochs, c.batch)
+	case c.threads < 0 || c.limit < 0:
+		return c, fmt.Errorf("mnist: threads %d, limit %d: want positive numbers", c.threads, c.limit)
+	}
+	return c, nil
+}
+
+// figures are the row of the whole run and its epochs.
+type figures struct {
+	row.Row
+	Parameters int64   `json:"parameters"`
+	Epochs     []epoch `json:"epochs"`
+}
+
+// epoch is a line of the table.
+type epoch struct {
+	Epoch    int        `json:"epoch"`
+	Loss     row.Number `json:"loss"`     // mean over the epoch
+	Accuracy row.Number `json:"accuracy"` // on the test set, 0 to 1
+	Seconds  float64    `json:"seconds"`  // with the test
+}
+
+// mnist runs the program.
+func mnist(ctx context.Context, args []string, out, errw io.Writer) error {
+	c, err := parse(args, errw)
+	if err == flag.ErrHelp {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	text := out
+	if c.json {
+		text = io.Discard
+	}
+	f, err := run(ctx, c, row.NewProgress(errw, c.epochs), text)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return json.NewEncoder(out).Encode(f)
+	}
+	fmt.Fprintf(out, "\n%d updates, %s ms each\npeak memory: predicted %s, measured %s (%d bytes)\n", f.Steps, f.StepMS.Format(1, ""),
+		row.Bytes(*f.PredictedPeak), row.Bytes(*f.MeasuredPeak), *f.MeasuredPeak)
+	return nil
+}
+
+// head begins the table that line goes on with.
+func head(out io.Writer, c settings, parameters int64) {
+	fmt.Fprintf(out, "convolutional network of %d parameters, %d images an update; %s\n\n", parameters, c.batch, thimble.Features())
+	fmt.Fprintf(out, "epoch    loss  accuracy  seconds\n-----  ------  --------  -------\n")
+}
+
+func line(out io.Writer, e epoch) {
+	acc, _ := e.Accuracy.Value()
+	fmt.Fprintf(out, "%5d  %6s  %7.2f%%  %7.1f\n", e.Epoch, e.Loss.Format(4, ""), 100*acc, e.Seconds)
+}

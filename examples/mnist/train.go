@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/data"
+	images "github.com/thimble-ml/thimble/examples/internal/mnist"
+	"github.com/thimble-ml/thimble/examples/internal/row"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/nn"
+	"github.com/thimble-ml/thimble/ops"
+	"github.com/thimble-ml/thimble/optim"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// trainer is the network at work.
+type trainer struct {
+	settings
+	train, test *data.Images
+	norm        data.Norm
+
+	dev   *memory.Device
+	sess  *autograd.Session
+	model nn.Sequential
+	opt   *optim.AdamW
+	x, y  *tensor.Tensor // one batch
+	loss  float64        // of the last update
+}
+
+// run predicts the peak, trains, tests after each epoch, and measures.
+func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f figures, err error) {
+	t := &trainer{settings: c}
+	if err := t.load(ctx); err != nil {
+		return f, err
+	}
+	if err := t.build(); err != nil {
+		return f, err
+	}
+	f.Name, f.Parameters = "mnist", nn.NumParams(t.model)
+
+	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
+	if err != nil {
+		return f, err
+	}
+	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
+	f.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
+
+	t.dev.ResetPeak()
+	head(out, c, f.Parameters)
+	var trained time.Duration
+	for n := range c.epochs {
+		start := time.Now()
+		loss, err := t.epoch(ctx, n, p)
+		if err != nil {
+			return f, err
+		}
+		trained += time.Since(start)
+		accuracy, err := t.accuracy(ctx)
+		if err != nil {
+			return f, err
+		}
+		e := epoch{n + 1, row.Num(loss), row.Num(accuracy), time.Since(start).Seconds()}
+		p.Print(nil) // takes the bar off the line
+		line(out, e)
+		f.Epochs = append(f.Epochs, e)
+		f.Loss, f.Accuracy = e.Loss, e.Accuracy
+	}
+	f.Measure(t.dev.Stats())
+	f.Steps = c.epochs * (t.train.N / c.batch)
+	f.StepMS = row.Num(trained.Seconds() * 1e3 / float64(f.Steps))
+	return f, errors.Join(f.Check(), t.close())
+}
+
+func (t *trainer) load(ctx context.Context) (err error) {
+	if t.train, t.test, err = images.Load(ctx, t.data); err != nil {
+		return err
+	}
+	t.train, t.test = first(t.train, t.limit), first(t.test, t.limit)
+	if t.batch > t.train.N {
+		return fmt.Errorf("mnist: batch %d: want at most %d, the images of the training set", t.batch, t.train.N)
+	}
+	t.norm = t.train.Norm()
+	return nil
+}
+
+// first is the first n images; 0: all.
+func first(im *data.Images, n int) *data.Images {
+	if n == 0 || n >= im.N {
+		return im
+	}
+	some := *im
+	some.N, some.X, some.Y = n, im.X[:n*im.H*im.W], im.Y[:n]
+	return &some
+}
+
+// build makes all that lives for the whole training.
+func (t *trainer) build() (err error) {
+	if t.dev, err = memory.NewDevice(memory.Config{}); err != nil {
+		return err
+	}
+	if t.sess, err = autograd.New(autograd.Config{Device: t.dev, Seed: t.seed, Workers: t.threads}); err != nil {
+		return err
+	}
+	h, w := t.train.H, t.train.W
+	if t.model, err = network(t.sess, h, w, t.train.Classes); err != nil {
+		return err
+	}
+	if t.opt, err = optim.NewAdamW(nn.Params(t.model), optim.AdamWConfig{LR: t.lr, WeightDecay: 0.01}); err != nil {
+		return err
+	}
+	site := memory.Site{Op: "batch"}
+	if t.x, err = tensor.New(t.dev, memory.Input, site, tensor.Of(tensor.Float32, t.batch, 1, h, w)); err != nil {
+		return err
+	}
+	t.y, err = tensor.New(t.dev, memory.Input, site, tensor.Of(tensor.Int64, t.batch))
+	return err
+}
+
+// close gives all back; what is still alive then is a leak, and an error.
+func (t *trainer) close() error {
+	t.x.Release()
+	t.y.Release()
+	return errors.Join(t.sess.Close(), t.dev.Close())
+}
+
+// update is one training step: the same code runs dry and for real.
+func (t *trainer) update(s *autograd.Scope) error {
+	loss := s.Do("loss", func(s *autograd.Scope) *autograd.Value {
+		return ops.CrossEntropy(s, t.model.Forward(s, s.Input(t.x)), s.Input(t.y))
+	})
+	t.loss = loss.Item()
+	loss.Backward(s)
+	if err := t.opt.Step(s); err != nil {
+		return err
+	}
+	t.opt.ZeroGrad(s)
+	return nil
+}
+
+// fill reads the images that idx names into the batch.
+func (t *trainer) fill(from *data.Images, idx []int32) error {
+	t.x.Bump()
+	t.y.Bump()
+	return from.Batch(idx, tensor.Data[float32](t.x), tensor.Data[int64](t.y), t.norm)
+}
+
+// epoch goes through the training set in the order of epoch n, without the rest that fills no batch, and gives the mean
+// loss.
+func (t *trainer) epoch(ctx context.Context, n int, p *row.Progress) (mean float64, err error) {
+	steps := t.train.N / t.batch
+	p.Start(fmt.Sprintf("epoch %d", n+1), steps)
+	order := data.Shuffle(t.train.N, t.seed, uint64(n))
+	for i := range steps {
+		if err := t.fill(t.train, order[i*t.batch:(i+1)*t.batch]); err != nil {
+			return 0, err
+		}
+		if err := t.sess.Step(ctx, t.update); err != nil {
+			return 0, err
+		}
+		mean += t.loss / float64(steps)
+		p.Step(i+1, t.loss)
+	}
+	return mean, nil
+}
+
+// accuracy is the share of test images whose class has the highest logit. The last batch is filled up with image 0, which
+// is not counted.
+func (t *trainer) accuracy(ctx context.Context) (float64, error) {
+	right, idx := 0, make([]int32, t.batch)
+	for at := 0; at < t.test.N; at += t.batch {
+		n := min(t.batch, t.test.N-at)
+		clear(idx)
+		for i := range n {
+			idx[i] = int32(at + i)
+		}
+		if err := t.fill(t.test, idx); err != nil {
+			return 0, err
+		}
+		err := t.sess.Step(ctx, func(s *autograd.Scope) error {
+			logits := tensor.Data[float32](t.model.Forward(s.NoGrad().Eval(), s.Input(t.x)).Tensor())
+			for i, label := range tensor.Data[int64](t.y)[:n] {
+				r := logits[i*t.train.Classes:][:t.train.Classes]
+				if r[label] == slices.Max(r) {
+					right++
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return float64(right) / float64(t.test.N), nil
+}

@@ -34,7 +34,6 @@ var foreign = map[string][]string{
 	"golang.org/x/sys":                    {"memory", "internal/kernel", "examples/internal/row"},
 	"github.com/x448/float16":             {"tensor", "autograd", "internal/kernel", "internal/kernel/kerneltest"},
 	"gorgonia.org/tensor":                 {"tensor/gorgonia"},
-	"github.com/chewxy/math32":            {"internal/kernel"},
 	"gonum.org/v1/plot":                   {"examples/internal/row"},
 	"github.com/schollz/progressbar/v3":   {"examples/internal/row"},
 	"golang.org/x/term":                   {"examples/internal/row"},

@@ -87,15 +87,15 @@ func (e *OOMError) scattered() bool {
 
 // remedies say what brings a kind down.
 var remedies = [NumKinds]string{
-	Param:      "store parameters in a half type, or keep them in a file (offload)",
-	Grad:       "half-precision gradients, release gradients inside backward, or offload them",
-	OptState:   "an optimizer with less state, or its state in fewer bits or in a file (offload)",
-	Activation: "a smaller batch or more micro-batches, recompute activations (checkpoint), or move them out (offload)",
-	Temporary:  "a smaller batch or more micro-batches, or free temporaries earlier (Scope.Do, Scope.Free)",
-	Scratch:    "a smaller batch or more micro-batches, or fewer Lanes",
+	Param:      "a smaller model, or parameters that live elsewhere while nobody uses them (autograd.Home)",
+	Grad:       "release gradients inside backward (ReleaseGradients of the optimizers), or keep them with their parameters in an autograd.Home",
+	OptState:   "an optimizer with less state (SGD, Adafactor)",
+	Activation: "a smaller batch or more micro-batches (train.Window), or move saved tensors out (autograd.Saver)",
+	Temporary:  "a smaller batch or more micro-batches (train.Window), or free temporaries earlier (Scope.Do, Scope.Free)",
+	Scratch:    "a smaller batch or more micro-batches (train.Window), or fewer Lanes",
 	Input:      "a smaller batch, or fewer batches loaded ahead",
-	Staging:    "smaller or fewer staging buffers in the stores",
-	CastCopy:   "a smaller batch or more micro-batches, or recompute activations (checkpoint)",
+	Staging:    "smaller or fewer staging buffers",
+	CastCopy:   "a smaller batch or more micro-batches (train.Window)",
 	Other:      "release what is kept outside the model (Scope.Keep, caches, averages)",
 }
 

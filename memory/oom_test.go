@@ -23,7 +23,7 @@ func TestOOMText(t *testing.T) {
   live 800.0 KiB (819200 bytes), arena 800.0 KiB (819200 bytes)
   by kind: activation 600.0 KiB, param 200.0 KiB
   by scope: gpt 200.0 KiB, gpt/blocks.0 100.0 KiB, gpt/blocks.1 100.0 KiB, gpt/blocks.2 100.0 KiB, 3 more
-  try: raise Limit; most of it is temporary: a smaller batch or more micro-batches, or free temporaries earlier (Scope.Do, Scope.Free)`)
+  try: raise Limit; most of it is temporary: a smaller batch or more micro-batches (train.Window), or free temporaries earlier (Scope.Do, Scope.Free)`)
 
 	_, err = d.Alloc(300<<10, memory.Temporary, memory.Site{})
 	require.ErrorContains(t, err, "most of it is activation: a smaller batch or more micro-batches (train.Window), or move saved tensors out (autograd.Saver)")

@@ -2,10 +2,8 @@ package optim_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -192,13 +190,6 @@ func near(t *testing.T, want, got []float64, rel, abs float64, msg string) {
 			require.FailNowf(t, "too far apart", "%s: element %d is %v: want %v", msg, i, got[i], want[i])
 		}
 	}
-}
-
-func golden(t *testing.T, file string, into any) {
-	t.Helper()
-	b, err := os.ReadFile("testdata/" + file)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(b, into))
 }
 
 // wave is n numbers of order one, different for each seed.

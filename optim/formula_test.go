@@ -3,7 +3,6 @@ package optim_test
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,79 +12,6 @@ import (
 	"github.com/thimble-ml/thimble/optim"
 	"github.com/thimble-ml/thimble/tensor"
 )
-
-type goldenArray struct {
-	Shape []int
-	DType string
-	Data  []float64
-}
-
-type goldenCase struct {
-	Name    string
-	Options struct {
-		LR, Momentum, Dampening, Eps float64
-		WeightDecay                  float64 `json:"weight_decay"`
-		LRDecay                      float64 `json:"lr_decay"`
-		Nesterov, Maximize           bool
-		AMSGrad, Centered            bool
-		Betas                        *[2]float64
-	}
-	Params       []goldenArray
-	Grads, After [][]goldenArray
-}
-
-func (c *goldenCase) optimizer(ps []*autograd.Param) (optim.Optimizer, error) {
-	o := c.Options
-	adam := optim.AdamWConfig{LR: o.LR, Eps: o.Eps, WeightDecay: o.WeightDecay, Maximize: o.Maximize, AMSGrad: o.AMSGrad}
-	if o.Betas != nil {
-		adam.Betas = optim.Betas(o.Betas[0], o.Betas[1])
-	}
-	switch kind, _, _ := strings.Cut(c.Name, " "); kind {
-	case "sgd":
-		return optim.NewSGD(ps, optim.SGDConfig{LR: o.LR, Momentum: o.Momentum, Dampening: o.Dampening,
-			WeightDecay: o.WeightDecay, Nesterov: o.Nesterov, Maximize: o.Maximize})
-	case "adam":
-		return optim.NewAdam(ps, optim.AdamConfig(adam))
-	case "rmsprop":
-		return optim.NewRMSprop(ps, optim.RMSpropConfig{LR: o.LR, Momentum: o.Momentum, Centered: o.Centered})
-	case "adagrad":
-		return optim.NewAdagrad(ps, optim.AdagradConfig{LR: o.LR, LRDecay: o.LRDecay})
-	}
-	if adam.WeightDecay == 0 { // torch's default, which is not ours
-		adam.WeightDecay = 0.01
-	}
-	return optim.NewAdamW(ps, adam)
-}
-
-func TestTorchsNumbers(t *testing.T) {
-	var file struct{ Cases []goldenCase }
-	golden(t, "optim.json", &file)
-	require.Len(t, file.Cases, 12)
-	for _, c := range file.Cases {
-		t.Run(c.Name, func(t *testing.T) {
-			r := plainRig(t)
-			defer r.close()
-			var ps []*autograd.Param
-			for i, a := range c.Params {
-				dt, err := tensor.ParseDType(a.DType)
-				require.NoError(t, err)
-				ps = append(ps, r.param(fmt.Sprint("p", i), dt, a.Data, a.Shape...))
-			}
-			opt, err := c.optimizer(ps)
-			require.NoError(t, err)
-			for k := range c.Grads {
-				var grads [][]float64
-				for _, g := range c.Grads[k] {
-					grads = append(grads, g.Data)
-				}
-				r.update(opt, grads...)
-				for i, p := range ps {
-					near(t, c.After[k][i].Data, val(p), 1e-5, 1e-6, fmt.Sprintf("step %d of %s", k, p.Name()))
-				}
-			}
-		})
-	}
-}
 
 // naive applies the formulas of the types' comments in float64, step by step.
 type naive struct {

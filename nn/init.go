@@ -163,3 +163,52 @@ func value(p *autograd.Param) *autograd.Value {
 	}
 	return p.Value()
 }
+
+// fans are the inputs and outputs that one element of a weight [out in ...] takes part in.
+func fans(t *tensor.Tensor) (in, out int, err error) {
+	s := t.Spec()
+	if s.Rank() < 2 {
+		return 0, 0, fmt.Errorf("nn: init of %s: want a weight [out in ...] of two dimensions or more", s)
+	}
+	taps := 1
+	for _, n := range s.Shape[2:] {
+		taps *= n
+	}
+	return s.Dim(1) * taps, s.Dim(0) * taps, nil
+}
+
+// scaled draws from a distribution of that standard deviation, which depends on the fans.
+func scaled(draw func(std float64) Init, std func(in, out int) float64) Init {
+	return func(t *tensor.Tensor, r *tensor.Stream) error {
+		in, out, err := fans(t)
+		if err != nil {
+			return err
+		}
+		return draw(std(in, out))(t, r)
+	}
+}
+
+func normalOf(std float64) Init { return Normal(0, std) }
+
+// uniformOf is the uniform distribution of that standard deviation.
+func uniformOf(std float64) Init { return Uniform(-math.Sqrt(3)*std, math.Sqrt(3)*std) }
+
+// KaimingNormal draws from N(0, 2/in), for layers before a ReLU (He et al., 2015), torch's kaiming_normal_.
+func KaimingNormal() Init {
+	return scaled(normalOf, func(in, _ int) float64 { return math.Sqrt(2 / float64(in)) })
+}
+
+// KaimingUniform draws from the uniform distribution of the same variance, torch's kaiming_uniform_.
+func KaimingUniform() Init {
+	return scaled(uniformOf, func(in, _ int) float64 { return math.Sqrt(2 / float64(in)) })
+}
+
+// XavierNormal draws from N(0, 2/(in+out)) (Glorot and Bengio, 2010), torch's xavier_normal_.
+func XavierNormal() Init {
+	return scaled(normalOf, func(in, out int) float64 { return math.Sqrt(2 / float64(in+out)) })
+}
+
+// XavierUniform draws from the uniform distribution of the same variance, torch's xavier_uniform_.
+func XavierUniform() Init {
+	return scaled(uniformOf, func(in, out int) float64 { return math.Sqrt(2 / float64(in+out)) })
+}

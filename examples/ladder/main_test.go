@@ -20,6 +20,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// skipIfShort leaves out whole trainings: what the race detector and the like would see in them, other tests show.
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a whole training")
+	}
+}
+
 // climbed runs the program with -json and gives its rows.
 func climbed(t *testing.T, args ...string) []row.Row {
 	t.Helper()
@@ -35,9 +43,7 @@ func climbed(t *testing.T, args ...string) []row.Row {
 // TestQuick is the README's command: what is predicted is what is measured, to the byte, the resident set follows the
 // arena (law M5), and the README shows these figures.
 func TestQuick(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the README's form of the example")
-	}
+	skipIfShort(t)
 	rows := climbed(t, "-quick")
 	require.Len(t, rows, len(tables[0].rungs))
 	for i, r := range rows {
@@ -84,6 +90,7 @@ func requireInReadme(t *testing.T, rows []row.Row) {
 }
 
 func TestAlone(t *testing.T) {
+	skipIfShort(t)
 	rows := climbed(t, "-model", "mlp", "-table", "alone", "-steps", "2", "-batch", "64", "-hidden", "64")
 	require.Len(t, rows, len(tables[1].rungs))
 	for i, r := range rows {
@@ -99,6 +106,7 @@ func TestAlone(t *testing.T) {
 }
 
 func TestTrainsAndTells(t *testing.T) {
+	skipIfShort(t)
 	rows := climbed(t, "-model", "mlp", "-rung", "micro-batches", "-batch", "6000", "-hidden", "16", "-epochs", "1")
 	require.Len(t, rows, 1)
 	accuracy, ok := rows[0].Accuracy.Value()

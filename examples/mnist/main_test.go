@@ -15,6 +15,9 @@ import (
 
 // TestLearns: an epoch of 2,000 images is enough to read most digits, in the memory that was predicted.
 func TestLearns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a whole training")
+	}
 	var out, errw bytes.Buffer
 	args := []string{"-epochs", "1", "-limit", "2000", "-batch", "32", "-lr", "2e-3", "-json"}
 	require.NoError(t, mnist(context.Background(), args, &out, &errw))

@@ -109,7 +109,7 @@ func (t *trainer) build() (err error) {
 		return err
 	}
 	h, w := t.train.H, t.train.W
-	if t.model, err = network(t.sess, h, w, t.train.Classes); err != nil {
+	if t.model, err = nn.NewConvNet(t.sess, nn.ConvNetConfig{Height: h, Width: w, Classes: t.train.Classes}); err != nil {
 		return err
 	}
 	if t.opt, err = optim.NewAdamW(nn.Params(t.model), optim.AdamWConfig{LR: t.lr, WeightDecay: 0.01}); err != nil {

@@ -46,7 +46,7 @@ func (addOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	switch in[0].DType {
 	case tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32:
 	default:
-		return fmt.Errorf("want float32, float64, int64 or int32, got %s", in[0].DType)
+		return fmt.Errorf("want float32, float64, int64 or int32, got %s"+dtypeTable, in[0].DType)
 	}
 	if in[1].DType != in[0].DType {
 		return errDTypes

@@ -102,7 +102,7 @@ func wantNumbers(in ...tensor.Spec) error {
 	switch in[0].DType {
 	case tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32:
 	default:
-		return fmt.Errorf("want float32, float64, int64 or int32, got %s", in[0].DType)
+		return fmt.Errorf("want float32, float64, int64 or int32, got %s"+dtypeTable, in[0].DType)
 	}
 	for _, s := range in[1:] {
 		if s.DType != in[0].DType {

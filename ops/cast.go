@@ -33,12 +33,12 @@ func (castOp) Rule() *autograd.Rule { return castRule }
 
 func (o castOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	if o.to != tensor.Float32 && o.to != tensor.Float64 {
-		return fmt.Errorf("want to cast to float32 or float64, got %s", o.to)
+		return fmt.Errorf("want to cast to float32 or float64, got %s"+dtypeTable, o.to)
 	}
 	switch from := in[0].DType; from {
 	case tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32, tensor.Uint8, tensor.Bool:
 	default:
-		return fmt.Errorf("want to cast from float32, float64, int64, int32, uint8 or bool, got %s", from)
+		return fmt.Errorf("want to cast from float32, float64, int64, int32, uint8 or bool, got %s"+dtypeTable, from)
 	}
 	return inferZip(o.to, sh, in[0])
 }

@@ -117,7 +117,7 @@ func (o *logicOp) Rule() *autograd.Rule { return o.rule }
 func (o *logicOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	for _, s := range in {
 		if s.DType != tensor.Bool {
-			return fmt.Errorf("want bool, got %s", s.DType)
+			return fmt.Errorf("want bool, got %s"+dtypeTable, s.DType)
 		}
 	}
 	return inferZip(tensor.Bool, sh, in...)

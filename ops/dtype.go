@@ -8,12 +8,15 @@ import (
 	"github.com/thimble-ml/thimble/tensor"
 )
 
+// dtypeTable ends the errors of dtypes that an op does not take.
+const dtypeTable = "; docs/dtypes.md has what each op takes"
+
 var errDTypes = errors.New("want equal dtypes")
 
 // wantFloats refuses inputs that are not all Float32 or all Float64.
 func wantFloats(in ...tensor.Spec) error {
 	if dt := in[0].DType; dt != tensor.Float32 && dt != tensor.Float64 {
-		return fmt.Errorf("want float32 or float64, got %s", dt)
+		return fmt.Errorf("want float32 or float64, got %s"+dtypeTable, dt)
 	}
 	for _, s := range in[1:] {
 		if s.DType != in[0].DType {
@@ -26,7 +29,7 @@ func wantFloats(in ...tensor.Spec) error {
 // wantIndex refuses what cannot number rows; what names it.
 func wantIndex(what string, s tensor.Spec) error {
 	if s.DType != tensor.Int64 && s.DType != tensor.Int32 {
-		return fmt.Errorf("want int64 or int32 %s, got %s", what, s.DType)
+		return fmt.Errorf("want int64 or int32 %s, got %s"+dtypeTable, what, s.DType)
 	}
 	return nil
 }

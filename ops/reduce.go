@@ -173,7 +173,7 @@ func (o reduceOp) result(x tensor.Spec) (tensor.DType, error) {
 		case tensor.Float32, tensor.Float64:
 			return x.DType, nil
 		}
-		return 0, fmt.Errorf("want float32, float64, int64, int32 or bool, got %s", x.DType)
+		return 0, fmt.Errorf("want float32, float64, int64, int32 or bool, got %s"+dtypeTable, x.DType)
 	}
 	return x.DType, wantFloats(x)
 }

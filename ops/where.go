@@ -42,7 +42,7 @@ func (whereOp) Rule() *autograd.Rule { return whereRule }
 
 func (whereOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	if in[0].DType != tensor.Bool {
-		return fmt.Errorf("want a bool condition, got %s", in[0].DType)
+		return fmt.Errorf("want a bool condition, got %s"+dtypeTable, in[0].DType)
 	}
 	if err := wantNumbers(in[1:]...); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (maskedFillOp) Rule() *autograd.Rule { return maskedFillRule }
 
 func (o maskedFillOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	if in[1].DType != tensor.Bool {
-		return fmt.Errorf("want a bool mask, got %s", in[1].DType)
+		return fmt.Errorf("want a bool mask, got %s"+dtypeTable, in[1].DType)
 	}
 	if err := wantNumbers(in[0]); err != nil {
 		return err

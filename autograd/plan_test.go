@@ -8,36 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/plantest"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
 )
-
-// compare runs f dry for two steps, then for real, and asks for equal events, figures and hashes (law M3).
-func compare(t *testing.T, ss *autograd.Session, f func(*autograd.Scope) error) *autograd.Plan {
-	t.Helper()
-	d := ss.Device()
-	before, rand := d.Stats(), ss.Rand()
-	plan, err := ss.Plan(f, autograd.PlanConfig{Steps: 2, Events: true})
-	require.NoError(t, err)
-	require.Equal(t, before, d.Stats(), "a dry run leaves the device as it was")
-	require.Equal(t, rand, ss.Rand())
-	for i := range plan.Steps {
-		p := &plan.Steps[i]
-		var events []memory.Event
-		old := d.SetTrace(func(e memory.Event) { events = append(events, e) })
-		d.ResetPeak()
-		require.NoError(t, ss.Step(context.Background(), f))
-		d.SetTrace(old)
-		st := d.Stats()
-		require.Equal(t, p.Events, events, "step %d", i)
-		require.Equal(t, p.Peak, st.Peak)
-		require.Equal(t, p.Arena, st.ArenaPeak)
-		require.Equal(t, p.ByKind, st.PeakByKind)
-		require.Equal(t, p.After, st.Live)
-		require.Equal(t, p.Hash, st.Hash)
-	}
-	return plan
-}
 
 func TestPlanEqualsTheRealRun(t *testing.T) {
 	r := newRig(t, memory.Config{})
@@ -58,7 +32,7 @@ func TestPlanEqualsTheRealRun(t *testing.T) {
 		require.NotNil(t, w.Grad())
 		return nil
 	}
-	plan := compare(t, r.sess, f)
+	plan := plantest.Compare(t, r.sess, f)
 	require.Equal(t, 2, steps, "only the real steps count")
 	require.Equal(t, []memory.Site{{Op: "testsum"}, {Op: "testsum"}}, plan.Reads)
 	require.Equal(t, plan.Peak(), plan.Steps[1].Peak)
@@ -152,7 +126,7 @@ func TestVirtualDevice(t *testing.T) {
 		require.Zero(t, loss.Item())
 		return nil
 	}
-	compare(t, r.sess, f)
+	plantest.Compare(t, r.sess, f)
 	require.EqualValues(t, 2<<37, r.dev.Stats().Live)
 	require.EqualValues(t, 4<<37+8+8, r.dev.Stats().Peak, "w, its square and the gradients of both")
 }

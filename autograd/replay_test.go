@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/plantest"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
 )
@@ -114,7 +115,7 @@ func TestReplayRecallsWhatTheMemoKept(t *testing.T) {
 	r.ok(func(s *autograd.Scope) { require.NoError(t, f(s)) })
 	require.Equal(t, plain, again) // N1
 	require.Equal(t, 2, muls, "the replay multiplies nothing again")
-	compare(t, r.sess, f) // M3
+	plantest.Compare(t, r.sess, f) // M3
 
 	for k := int64(1); ; k++ { // M2
 		live := r.dev.Stats().Live

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/plantest"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
 )
@@ -138,7 +139,7 @@ func TestSaver(t *testing.T) {
 	t.Run("dry", func(t *testing.T) {
 		sv := &hostSaver{host: host}
 		f := func(s *autograd.Scope) error { forward(s.WithSaver(sv)).Backward(s); return nil }
-		compare(t, r.sess, f)
+		plantest.Compare(t, r.sess, f)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/autograd/gradcheck"
+	"github.com/thimble-ml/thimble/internal/plantest"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
@@ -110,7 +111,7 @@ func TestTiedModelDryRun(t *testing.T) {
 	in, out := r.tokens()
 	defer in.Release()
 	defer out.Release()
-	compare(t, r.sess, func(s *autograd.Scope) error {
+	plantest.Compare(t, r.sess, func(s *autograd.Scope) error {
 		m.loss(s, s.Input(in), s.Input(out)).Backward(s)
 		return nil
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/plantest"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
@@ -136,7 +137,7 @@ func TestUpdateRunning(t *testing.T) {
 	both := func() []array { return []array{read(mean), read(variance)} }
 	start, live := both(), r.dev.Stats().Live
 
-	compare(t, r.sess, step) // two steps
+	plantest.Compare(t, r.sess, step) // two steps
 	require.Equal(t, live, r.dev.Stats().Live)
 	m, squares, count := setMoments(v, 2, channelOf(v))
 	want := []array{newArray(2), newArray(2)}

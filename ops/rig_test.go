@@ -134,32 +134,6 @@ func near(want, got array, rel, abs float64) error {
 	return nil
 }
 
-// compare runs f dry for two steps, then for real, and asks for equal events, figures and hashes (law M3).
-func compare(t *testing.T, ss *autograd.Session, f func(*autograd.Scope) error) {
-	t.Helper()
-	d := ss.Device()
-	before, rand := d.Stats(), ss.Rand()
-	plan, err := ss.Plan(f, autograd.PlanConfig{Steps: 2, Events: true})
-	require.NoError(t, err)
-	require.Equal(t, before, d.Stats(), "a dry run leaves the device as it was")
-	require.Equal(t, rand, ss.Rand())
-	for i := range plan.Steps {
-		p := &plan.Steps[i]
-		var events []memory.Event
-		old := d.SetTrace(func(e memory.Event) { events = append(events, e) })
-		d.ResetPeak()
-		require.NoError(t, ss.Step(context.Background(), f))
-		d.SetTrace(old)
-		st := d.Stats()
-		require.Equal(t, p.Events, events, "step %d", i)
-		require.Equal(t, p.Peak, st.Peak)
-		require.Equal(t, p.Arena, st.ArenaPeak)
-		require.Equal(t, p.ByKind, st.PeakByKind)
-		require.Equal(t, p.After, st.Live)
-		require.Equal(t, p.Hash, st.Hash)
-	}
-}
-
 // layout is how an input lies in memory.
 type layout int
 

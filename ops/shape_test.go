@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/plantest"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
@@ -102,7 +103,7 @@ func TestOneBufferOfQueriesKeysAndValues(t *testing.T) {
 	})
 	require.Equal(t, once, read(w.Grad()))
 	w.ZeroGrad()
-	compare(t, r.sess, func(s *autograd.Scope) error { step(s); return nil })
+	plantest.Compare(t, r.sess, func(s *autograd.Scope) error { step(s); return nil })
 }
 
 // zero is the number 0.

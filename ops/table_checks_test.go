@@ -12,6 +12,7 @@ import (
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/autograd/gradcheck"
+	"github.com/thimble-ml/thimble/internal/plantest"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
@@ -407,7 +408,7 @@ func TestDryRunIsTheRealRun(t *testing.T) {
 			for _, lay := range []layout{plain, sliced} {
 				j := r.job(t, autograd.Config{}, in, tensor.Float32, lay)
 				_, step := j.asParams()
-				compare(t, j.sess, func(s *autograd.Scope) error { step(s); return nil })
+				plantest.Compare(t, j.sess, func(s *autograd.Scope) error { step(s); return nil })
 				j.close()
 			}
 		}

@@ -202,32 +202,6 @@ func wave(n int, seed uint64) []float64 {
 	return v
 }
 
-// compare runs f dry for two steps, then for real, and asks for equal events, figures and hashes (law M3).
-func compare(t *testing.T, ss *autograd.Session, f func(*autograd.Scope) error) {
-	t.Helper()
-	d := ss.Device()
-	before := d.Stats()
-	plan, err := ss.Plan(f, autograd.PlanConfig{Steps: 2, Events: true})
-	require.NoError(t, err)
-	require.Equal(t, before, d.Stats(), "a dry run leaves the device as it was")
-	require.Empty(t, plan.Reads)
-	for i := range plan.Steps {
-		p := &plan.Steps[i]
-		var events []memory.Event
-		old := d.SetTrace(func(e memory.Event) { events = append(events, e) })
-		d.ResetPeak()
-		require.NoError(t, ss.Step(context.Background(), f))
-		d.SetTrace(old)
-		st := d.Stats()
-		require.Equal(t, p.Events, events, "step %d", i)
-		require.Equal(t, p.Peak, st.Peak)
-		require.Equal(t, p.Arena, st.ArenaPeak)
-		require.Equal(t, p.ByKind, st.PeakByKind)
-		require.Equal(t, p.After, st.Live)
-		require.Equal(t, p.Hash, st.Hash)
-	}
-}
-
 // steps are the step counters of an optimizer.
 func steps(t *testing.T, o interface {
 	StateDict() (*optim.StateDict, error)

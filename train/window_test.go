@@ -1,12 +1,12 @@
 package train_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/plantest"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/optim"
 	"github.com/thimble-ml/thimble/tensor"
@@ -260,7 +260,7 @@ func TestAPlanRunsTheWholeWindow(t *testing.T) {
 	r := newRig(t)
 	defer r.close()
 	win := r.window(train.WindowConfig{Micro: 3})
-	compare(t, r.sess, func(s *autograd.Scope) error {
+	plantest.Compare(t, r.sess, func(s *autograd.Scope) error {
 		for i := range 3 {
 			updated, err := r.add(s, win, i)
 			require.NoError(t, err)
@@ -345,26 +345,4 @@ func TestErrorsOfTheOptimizerComeThrough(t *testing.T) {
 	require.NoError(t, r.opt.Close())
 	require.ErrorContains(t, r.adds(win, nil, 1), "train: Window.Backward: optim: AdamW.Step: the optimizer is closed")
 	require.Equal(t, 1, win.Position())
-}
-
-// compare runs f dry for two steps, then for real, and asks for equal events, figures and hashes (law M3).
-func compare(t *testing.T, ss *autograd.Session, f func(*autograd.Scope) error) {
-	t.Helper()
-	d := ss.Device()
-	before := d.Stats()
-	plan, err := ss.Plan(f, autograd.PlanConfig{Steps: 2, Events: true})
-	require.NoError(t, err)
-	require.Equal(t, before, d.Stats(), "a dry run leaves the device as it was")
-	for i := range plan.Steps {
-		p := &plan.Steps[i]
-		var events []memory.Event
-		old := d.SetTrace(func(e memory.Event) { events = append(events, e) })
-		d.ResetPeak()
-		require.NoError(t, ss.Step(context.Background(), f))
-		d.SetTrace(old)
-		st := d.Stats()
-		require.Equal(t, p.Events, events, "step %d", i)
-		require.Equal(t, []int64{p.Peak, p.Arena, p.After}, []int64{st.Peak, st.ArenaPeak, st.Live})
-		require.Equal(t, p.Hash, st.Hash)
-	}
 }

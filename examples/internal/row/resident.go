@@ -50,3 +50,13 @@ func (m ResidentMeter) Peak() *int64 {
 	}
 	return new(max(high-m.base, 0))
 }
+
+// ProcessPeak returns the highest resident set of this process since it started, in bytes, or nil where that is not
+// known. It is the figure that other programs are compared by; no meter may have been started.
+func ProcessPeak() *int64 {
+	_, high, known := residentSet()
+	if !known {
+		return nil
+	}
+	return &high
+}

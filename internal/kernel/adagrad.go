@@ -24,6 +24,9 @@ func AdagradStep[T Float](h *Adagrad, p, g, sum []T) {
 	if h.Maximize {
 		k = -k
 	}
+	if adagradFast(p, g, sum, [4]T{k, rate, decay, eps}) {
+		return
+	}
 	for i, d := range g {
 		d *= k
 		if decay != 0 {

@@ -41,6 +41,9 @@ func AdamStep[T Float](h *Adam, p, g, m, v, top []T) {
 	}
 	b1, n1, b2, n2 := T(h.Beta1), T(1-h.Beta1), T(h.Beta2), T(1-h.Beta2)
 	step, root, eps := T(h.LR/h.Correct1), T(1/math.Sqrt(h.Correct2)), T(h.Eps)
+	if adamFast(p, g, m, v, top, [9]T{k, b1, n1, b2, n2, step, root, eps, shrink}, l2) {
+		return
+	}
 	for i, d := range g {
 		w := p[i]
 		d *= k

@@ -33,6 +33,9 @@ func Add[T Number](dst, a, b Strided[T], lo, hi int) {
 }
 
 func addRow[T Number](d, x, y []T) {
+	if addFast(d, x, y) {
+		return
+	}
 	x, y = x[:len(d)], y[:len(d)]
 	for i := range d {
 		d[i] = x[i] + y[i]
@@ -40,6 +43,9 @@ func addRow[T Number](d, x, y []T) {
 }
 
 func addScalarRow[T Number](d, x []T, y T) {
+	if addScalarFast(d, x, y) {
+		return
+	}
 	x = x[:len(d)]
 	for i := range d {
 		d[i] = x[i] + y

@@ -47,6 +47,9 @@ func zipBlocks[T Number](f Binary, dst, a, b Strided[T], lo, hi int) {
 }
 
 func zipRow[T Number](f Binary, d, x, y []T) {
+	if zipFast(f, d, x, y) {
+		return
+	}
 	x, y = x[:len(d)], y[:len(d)]
 	switch f {
 	case BinarySub:
@@ -114,6 +117,9 @@ func zipBackwardRow[T Float](f Binary, second bool, d []T, add bool, g, own, oth
 }
 
 func timesRow[T Float](d []T, add bool, g, y []T) {
+	if timesFast(d, add, g, y) {
+		return
+	}
 	g, y = g[:len(d)], y[:len(d)]
 	for i := range d {
 		v := g[i] * y[i]
@@ -125,6 +131,9 @@ func timesRow[T Float](d []T, add bool, g, y []T) {
 }
 
 func overRow[T Float](d []T, add bool, g, y []T) {
+	if overFast(d, add, g, y) {
+		return
+	}
 	g, y = g[:len(d)], y[:len(d)]
 	for i := range d {
 		v := g[i] / y[i]
@@ -150,6 +159,9 @@ func divisorRow[T Float](d []T, add bool, g, x, y []T) {
 
 // shareRow is g where p > q or they cannot be compared, half of it where they are equal, else 0.
 func shareRow[T Float](d []T, add bool, g, p, q []T) {
+	if shareFast(d, add, g, p, q) {
+		return
+	}
 	g, p, q = g[:len(d)], p[:len(d)], q[:len(d)]
 	for i := range d {
 		v := keepIf(bit(p[i] < q[i])^1, g[i])

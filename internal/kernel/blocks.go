@@ -69,6 +69,9 @@ func takeRow[T any](row, src []T, step int) {
 		copy(row, src)
 	case 0:
 		v := src[0]
+		if fillFast(row, v) {
+			return
+		}
 		for i := range row {
 			row[i] = v
 		}

@@ -114,7 +114,7 @@ func BatchNormBackward[T Float](k *ChannelNorm, dx []T, add bool, g, x, stats, f
 		}
 		ch := r % k.c
 		if x == nil {
-			scaleAll(dst, add, row, factors[ch])
+			scaleRow(dst, row, factors[ch], add)
 			continue
 		}
 		combineAll(dst, add, row, xs, stats[2*ch], factors[ch], factors[k.c+ch], factors[2*k.c+ch])
@@ -135,21 +135,7 @@ func combineAll[T Float](dx []T, add bool, g, x []T, mean, a, b, d T) {
 	}
 }
 
-// scaleAll fills dx with a g, or adds it.
-func scaleAll[T Float](dx []T, add bool, g []T, a T) {
-	g = g[:len(dx)]
-	if add {
-		for i := range dx {
-			dx[i] += a * g[i]
-		}
-		return
-	}
-	for i := range dx {
-		dx[i] = a * g[i]
-	}
-}
-
-// combineEach is combineAll, or scaleAll where x is nil, where each element is of another channel.
+// combineEach is combineAll, or scaleRow where x is nil, where each element is of another channel.
 func combineEach[T Float](dx []T, add bool, g, x, stats, factors []T, cols int) {
 	for i, v := range g {
 		v *= factors[i]

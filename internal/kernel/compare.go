@@ -32,6 +32,8 @@ func Compare[T Number](c Comparison, dst Strided[bool], a, b Strided[T], lo, hi 
 }
 
 func compareRow[T Number](c Comparison, d []bool, x, y []T) {
+	done := compareFast(c, d, x, y)
+	d, x, y = d[done:], x[done:], y[done:]
 	x, y = x[:len(d)], y[:len(d)]
 	switch c {
 	case CompareEq:

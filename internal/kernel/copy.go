@@ -49,6 +49,9 @@ func Scale[T Number](dst, src Strided[T], k T, add bool, lo, hi int) {
 }
 
 func scaleRow[T Number](d, s []T, k T, add bool) {
+	if scaleFast(d, add, s, k) {
+		return
+	}
 	s = s[:len(d)]
 	if add {
 		for i := range d {

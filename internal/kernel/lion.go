@@ -23,6 +23,9 @@ func LionStep[T Float](h *Lion, p, g, m []T) {
 		k = -k
 	}
 	b1, n1, b2, n2 := T(h.Beta1), T(1-h.Beta1), T(h.Beta2), T(1-h.Beta2)
+	if lionFast(p, g, m, [7]T{k, lr, shrink, b1, n1, b2, n2}) {
+		return
+	}
 	for i, d := range g {
 		d *= k
 		u := b1*m[i] + n1*d

@@ -16,11 +16,7 @@ func SumParts(parts []float64) float64 {
 }
 
 // Multiply scales x in place.
-func Multiply[T Float](x []T, k T) {
-	for i := range x {
-		x[i] *= k
-	}
-}
+func Multiply[T Float](x []T, k T) { scaleRow(x, x, k, false) }
 
 // FirstNonFinite is the index of the first NaN or Inf, or -1.
 func FirstNonFinite[T Float](x []T) int {
@@ -57,6 +53,9 @@ func allFinite[T Float](x []T) bool {
 
 // ClipTo brings each element into [-limit, limit]. NaN stays NaN.
 func ClipTo[T Float](x []T, limit T) {
+	if clipFast(x, limit) {
+		return
+	}
 	for i, v := range x {
 		switch {
 		case v > limit:

@@ -26,6 +26,9 @@ func RMSpropStep[T Float](h *RMSprop, p, g, v, avg, buf []T) {
 		k = -k
 	}
 	a, na, eps, lr, mom := T(h.Alpha), T(1-h.Alpha), T(h.Eps), T(h.LR), T(h.Momentum)
+	if rmspropFast(p, g, v, avg, buf, [7]T{k, lr, decay, a, na, eps, mom}) {
+		return
+	}
 	for i, d := range g {
 		d *= k
 		if decay != 0 {

@@ -29,6 +29,9 @@ func SGDStep[T Float](h *SGD, p, g, buf []T) {
 		sgdMomentum(h, p, g, buf, k, lr, decay)
 		return
 	}
+	if sgdFast(p, g, [3]T{k, lr, decay}) {
+		return
+	}
 	for i, d := range g {
 		d *= k
 		if decay != 0 {
@@ -42,6 +45,9 @@ func sgdMomentum[T Float](h *SGD, p, g, buf []T, k, lr, decay T) {
 	p, buf = p[:len(g)], buf[:len(g)]
 	momentum, keep := T(h.Momentum), T(1-h.Dampening)
 	first, nesterov := h.First, h.Nesterov
+	if !first && sgdMomentumFast(p, g, buf, [5]T{k, lr, decay, momentum, keep}, nesterov) {
+		return
+	}
 	for i, d := range g {
 		d *= k
 		if decay != 0 {

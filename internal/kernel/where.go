@@ -61,6 +61,8 @@ func Keep[T Float](dst Strided[T], add bool, g Strided[T], cond Strided[bool], w
 
 // chooseRow works on the elements' bits, which a conditional move can choose between.
 func chooseRow[T Number](d []T, c []uint8, x, y []T) {
+	done := chooseFast(d, c, x, y)
+	d, c, x, y = d[done:], c[done:], x[done:], y[done:]
 	if unsafe.Sizeof(T(0)) == 4 {
 		chooseBits(bitsOf[uint32](d), c, bitsOf[uint32](x), bitsOf[uint32](y))
 		return
@@ -82,6 +84,8 @@ func bitsOf[W uint32 | uint64, T Number](x []T) []W {
 }
 
 func keepRow[T Float](d []T, add bool, g []T, c []uint8, flip uint8) {
+	done := keepFast(d, add, g, c, flip)
+	d, g, c = d[done:], g[done:], c[done:]
 	g, c = g[:len(d)], c[:len(d)]
 	for i := range d {
 		v := keepIf(c[i]^flip, g[i])

@@ -16,7 +16,9 @@ type work struct {
 	rule    *Rule
 	node    *node
 	sh      Shapes
+	sight   sight
 	specs   []tensor.Spec
+	seen    []tensor.Spec // specs as the kernels see them
 	vals    []*Value
 	args    []tensor.Tensor // inputs as their values have them
 	temps   []tensor.Tensor // contiguous copies, released after Forward
@@ -29,6 +31,11 @@ type work struct {
 // Apply runs op on in and gives its one visible output, owned by s. It panics with an *Error if something is wrong.
 func Apply(s *Scope, op Op, in ...*Value) *Value {
 	ss := s.live(op.Rule().Name)
+	if s.m.Cast.On() {
+		cast := s.castInputs(op, in)
+		defer s.endCasts(cast, in)
+		in = cast
+	}
 	w := ss.takeWork(s, op)
 	defer w.end()
 	w.apply(op, in)
@@ -41,6 +48,11 @@ func Apply(s *Scope, op Op, in ...*Value) *Value {
 // ApplyN is Apply for any number of outputs, hidden ones not counted.
 func ApplyN(s *Scope, op Op, in ...*Value) []*Value {
 	ss := s.live(op.Rule().Name)
+	if s.m.Cast.On() {
+		cast := s.castInputs(op, in)
+		defer s.endCasts(cast, in)
+		in = cast
+	}
 	w := ss.takeWork(s, op)
 	defer w.end()
 	w.apply(op, in)
@@ -72,9 +84,9 @@ func (w *work) end() {
 	clear(w.vals)
 	clear(w.args)
 	clear(w.result)
-	w.vals, w.args, w.specs = w.vals[:0], w.args[:0], w.specs[:0]
+	w.vals, w.args, w.specs, w.seen = w.vals[:0], w.args[:0], w.specs[:0], w.seen[:0]
 	w.temps, w.outs, w.fetched, w.result = w.temps[:0], w.outs[:0], w.fetched[:0], w.result[:0]
-	w.f.In, w.f.Out = w.f.In[:0], nil
+	w.f.In, w.f.Out = w.f.In[:0], w.f.Out[:0]
 	w.node, w.s = nil, nil
 	w.ss.works = append(w.ss.works, w)
 	w.ss.leave()
@@ -115,8 +127,10 @@ func (w *work) failIf(err error) {
 
 func (w *work) apply(op Op, in []*Value) {
 	need := w.inputs(in)
+	w.look(op)
 	w.sh.reset()
-	w.failIf(op.Infer(w.specs, &w.sh))
+	w.failIf(op.Infer(w.seen, &w.sh))
+	w.narrow()
 	need = need && w.differentiable()
 	viewer, _ := op.(Viewer)
 	if w.rule.InPlace {
@@ -226,7 +240,7 @@ func (w *work) mayWrite(need bool) error {
 func (w *work) record(op Op, viewer Viewer) {
 	n := w.ss.newNode()
 	w.node = n
-	n.op, n.rule, n.view, n.site, n.rand = op, w.rule, viewer, w.site, w.f.Rand
+	n.op, n.rule, n.view, n.site, n.rand, n.sight = op, w.rule, viewer, w.site, w.f.Rand, w.sight
 	n.join, _ = op.(Joiner)
 	n.work = Work{Scratch: w.sh.BwdScratch, Shared: w.sh.BwdShared, Chunks: w.sh.BwdChunks}
 	n.outs = append(n.outs, w.sh.Out...)
@@ -322,28 +336,36 @@ func (w *work) compute(op Op, need bool) {
 		w.outs = append(w.outs, t)
 	}
 	for i := range w.args {
-		t, err := w.ss.operand(op, &w.args[i], i, w.specs, w.sh.Out, &w.temps, w.site)
+		t, err := w.ss.operand(op, &w.sight, &w.args[i], w.vals[i].par != nil, i, w.seen, w.sh.Out, &w.temps, w.site)
 		w.failIf(err)
 		w.f.In = append(w.f.In, t)
 	}
+	w.failIf(w.results())
 	w.f.specs = w.specs
 	w.failIf(w.f.open(w.ss, w.site, Work{w.sh.Scratch, w.sh.Shared, w.sh.Chunks}))
 	if w.rule.InPlace {
 		w.outs[0].Bump()
 	}
 	if !w.ss.Dry() {
-		w.f.Out = w.outs
 		op.Forward(&w.f)
 	}
 	w.f.close()
+	w.round()
 	release(w.temps)
 	w.temps = w.temps[:0]
 	w.remember()
 }
 
-// operand gives t, which is input i, as the kernels of op want it: expanded, strided, or contiguous, by a copy listed in
-// temps.
-func (ss *Session) operand(op Op, t *tensor.Tensor, i int, in, outs []tensor.Spec, temps *[]tensor.Tensor, site memory.Site) (tensor.Tensor, error) {
+// operand gives t, which is input i, as the kernels of op want it: of their dtype, expanded, strided, or contiguous, by
+// copies listed in temps.
+func (ss *Session) operand(op Op, st *sight, t *tensor.Tensor, par bool, i int, in, outs []tensor.Spec, temps *[]tensor.Tensor, site memory.Site) (tensor.Tensor, error) {
+	if st.converts(t.DType(), par) {
+		c, err := ss.converted(st, t, temps, site)
+		if err != nil || !op.Rule().Broadcast {
+			return c, err
+		}
+		return c.BroadcastTo(outs[0].Shape), nil
+	}
 	switch {
 	case op.Rule().Broadcast:
 		return t.BroadcastTo(outs[0].Shape), nil

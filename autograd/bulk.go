@@ -1,8 +1,6 @@
 package autograd
 
 import (
-	"fmt"
-
 	"github.com/x448/float16"
 
 	"github.com/thimble-ml/thimble/internal/kernel"
@@ -43,6 +41,8 @@ func (ss *Session) copyTo(dst, src *tensor.Tensor) {
 func (ss *Session) put(dst, src *tensor.Tensor, add bool) {
 	switch {
 	case ss.Dry():
+	case dst.DType() != src.DType():
+		ss.convert(dst, src, add)
 	case !add:
 		ss.copyTo(dst, src)
 	case dst.DType() == tensor.Float32:
@@ -50,7 +50,7 @@ func (ss *Session) put(dst, src *tensor.Tensor, add bool) {
 	case dst.DType() == tensor.Float64:
 		accumulate[float64](ss, dst, src)
 	default:
-		raiseSum(dst)
+		accumulateHalf(ss, dst, src)
 	}
 }
 
@@ -72,9 +72,14 @@ func accumulate[T kernel.Float](ss *Session, dst, src *tensor.Tensor) {
 	})
 }
 
-// raiseSum refuses gradients that meet in a dtype that nothing computes with yet.
-func raiseSum(t *tensor.Tensor) {
-	raise("backward", "", []tensor.Spec{t.Spec()}, fmt.Errorf("gradients of %s cannot be added up: want float32 or float64", t.DType()))
+func accumulateHalf(ss *Session, dst, src *tensor.Tensor) {
+	h, d := operand.Half(dst)
+	_, s := operand.Half(src)
+	n := dst.Elems()
+	ss.workers.Run(ss.lanes, kernel.Chunks(n), func(_, c int) {
+		lo, hi := kernel.Range(n, c)
+		kernel.AccumulateHalf(h, d, s, lo, hi)
+	})
 }
 
 // fill sets every element of a floating point tensor.
@@ -92,6 +97,10 @@ func (p *pass) sumInto(dst, src *tensor.Tensor, add bool, site memory.Site) {
 		ss.put(dst, src, add)
 		return
 	}
+	if isHalf(dst.DType()) || isHalf(src.DType()) {
+		p.sumHalf(dst, src, add, site)
+		return
+	}
 	plan := kernel.NewSumTo(src.Shape(), dst.Shape())
 	var r Run
 	if err := r.open(ss, site, Work{Shared: plan.SharedBytes(), Chunks: plan.Chunks()}); err != nil {
@@ -102,10 +111,8 @@ func (p *pass) sumInto(dst, src *tensor.Tensor, add bool, site memory.Site) {
 	case ss.Dry():
 	case dst.DType() == tensor.Float32:
 		sumTo[float32](&r, &plan, dst, src, add)
-	case dst.DType() == tensor.Float64:
-		sumTo[float64](&r, &plan, dst, src, add)
 	default:
-		raiseSum(dst)
+		sumTo[float64](&r, &plan, dst, src, add)
 	}
 }
 

@@ -150,6 +150,7 @@ func (p *pass) backward(n *node) {
 	if !kernel {
 		return
 	}
+	c.incoming(site)
 	c.read()
 	c.destinations(site)
 	if err := c.b.Run.open(p.ss, site, n.work); err != nil {
@@ -172,11 +173,12 @@ func (p *pass) takeCall(n *node) *call {
 	} else {
 		c = &call{}
 	}
-	c.p, c.b.node, c.b.grads, c.b.Rand = p, n, n.grads, n.rand
+	c.p, c.b.node, c.b.Rand = p, n, n.rand
+	c.b.grads = append(c.b.grads[:0], n.grads...)
 	c.b.in, c.b.dst = room(c.b.in, len(n.in)), room(c.b.dst, len(n.in))
 	c.b.out, c.b.add = room(c.b.out, len(n.outs)), room(c.b.add, len(n.in))
 	for i := range n.in {
-		c.in = append(c.in, n.in[i].spec)
+		c.in = append(c.in, n.sight.spec(n.in[i].spec))
 	}
 	return c
 }
@@ -203,7 +205,8 @@ func (c *call) end() {
 	clear(c.in)
 	c.in, c.temps, c.loaded, c.finish = c.in[:0], c.temps[:0], c.loaded[:0], c.finish[:0]
 	ss := c.p.ss
-	c.p, c.b.node, c.b.grads, c.b.Run = nil, nil, nil, Run{}
+	clear(c.b.grads)
+	c.p, c.b.node, c.b.Run = nil, nil, Run{}
 	ss.calls = append(ss.calls, c)
 }
 
@@ -256,10 +259,10 @@ func (c *call) read() {
 		c.p.ss.plan.touch(t.Buffer())
 		c.loaded = append(c.loaded, t)
 		if sl.ref < 0 {
-			c.b.out[^sl.ref] = t
+			c.b.out[^sl.ref] = c.seen(t, n.gradSite())
 			continue
 		}
-		c.b.in[sl.ref], err = c.p.ss.operand(n.op, &t, int(sl.ref), c.in, n.outs, &c.temps, n.gradSite())
+		c.b.in[sl.ref], err = c.p.ss.operand(n.op, &n.sight, &t, sl.par != nil, int(sl.ref), c.in, n.outs, &c.temps, n.gradSite())
 		if err != nil {
 			raise(n.site.Op, n.site.Scope, n.specs(), err)
 		}
@@ -292,7 +295,7 @@ func (c *call) destinations(site memory.Site) {
 		}
 		dst, add := p.into(e, site)
 		want := n.inSpec(i)
-		if e.spec.SameShape(want) && takes(n.op, &dst, i, c.in) {
+		if e.spec.SameShape(want) && e.spec.DType == want.DType && takes(n.op, &dst, i, c.in) {
 			c.b.dst[i], c.b.add[i] = dst, add
 			continue
 		}

@@ -23,6 +23,7 @@ type node struct {
 	in    []edge
 	outs  []tensor.Spec
 	work  Work // of Backward
+	sight sight
 	saved []slot
 	hooks []hook
 
@@ -113,9 +114,9 @@ func (n *node) releaseGrads() {
 // inSpec is the spec of input i as the kernels see it.
 func (n *node) inSpec(i int) tensor.Spec {
 	if n.rule.Broadcast {
-		return tensor.Spec{DType: n.in[i].spec.DType, Shape: n.outs[0].Shape}
+		return n.sight.spec(tensor.Spec{DType: n.in[i].spec.DType, Shape: n.outs[0].Shape})
 	}
-	return n.in[i].spec
+	return n.sight.spec(n.in[i].spec)
 }
 
 // refSpec is the spec of what ref names, as it is stored.

@@ -89,6 +89,11 @@ type Rule struct {
 	// Dear: the outputs cost so much to compute again, for their bytes, that selective recomputation keeps them (matrix
 	// products, attention, convolution).
 	Dear bool
+	// Halves: the kernels take Float16 and BFloat16 as they are stored. Those of other ops compute in float32, and the
+	// engine widens what they read and rounds what they write, once (see doc.go, R10).
+	Halves bool
+	// Cast is what autocast makes of the op.
+	Cast CastClass
 	// MultiView: a Viewer with several outputs, on which in-place operations are refused.
 	MultiView bool
 }
@@ -169,11 +174,12 @@ func (b *Bwd) In(i int) *tensor.Tensor { return b.must(&b.in[i], "input", i) }
 // Out is output i as Forward left it, under the same condition.
 func (b *Bwd) Out(i int) *tensor.Tensor { return b.must(&b.out[i], "output", i) }
 
-// InSpec is the spec of input i (of the broadcast view, for a Broadcast op), always there.
+// InSpec is the spec of input i (of the broadcast view, for a Broadcast op), always there. For kernels that do not take
+// half types it says Float32.
 func (b *Bwd) InSpec(i int) tensor.Spec { return b.node.inSpec(i) }
 
-// OutSpec is the spec of output i, always there.
-func (b *Bwd) OutSpec(i int) tensor.Spec { return b.node.outs[i] }
+// OutSpec is the spec of output i, always there, likewise.
+func (b *Bwd) OutSpec(i int) tensor.Spec { return b.node.sight.spec(b.node.outs[i]) }
 
 // Into is where the gradient of input i goes, and whether Backward adds to it or fills it. dst is nil if that gradient
 // is not wanted. It is the parameter's gradient or the running sum itself: no temporary stands between.

@@ -14,6 +14,7 @@ type Modes struct {
 	Eval   bool           // layers act as in evaluation: dropout does nothing
 	Saver  Saver          // what becomes of tensors saved for backward; nil keeps them in memory
 	Memo   Memo           // keeps outputs of ops for a replay; nil keeps none
+	Cast   CastPolicy     // which dtype ops choose for themselves; the zero value: that of their inputs
 	Replay bool           // a recomputation, see Scope.Replay
 	Rand   *tensor.Stream // where random ops draw
 }
@@ -159,6 +160,15 @@ func (s *Scope) WithSaver(sv Saver) *Scope {
 
 // WithMemo gives a scope whose ops show their outputs to m; nil to nobody.
 func (s *Scope) WithMemo(m Memo) *Scope { return s.with(func(c *Modes) { c.Memo = m }) }
+
+// WithAutocast gives a scope in which ops choose their dtypes by p (package amp has the policies); the zero value
+// switches that off again. Backward takes the dtypes of forward, whatever the mode of its scope.
+func (s *Scope) WithAutocast(p CastPolicy) *Scope {
+	if p.Low != tensor.Float32 && !isHalf(p.Low) {
+		raisef("autocast", s.path, "autocast to %s: want float16 or bfloat16", p.Low)
+	}
+	return s.with(func(c *Modes) { c.Cast = p })
+}
 
 // Named gives a scope with name added to its path, without an owner of its own.
 func (s *Scope) Named(name string) *Scope {

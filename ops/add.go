@@ -15,7 +15,7 @@ import (
 //
 // Saved: nothing. The engine hands g on as it is (Pass), so there is no backward kernel.
 
-// Add gives a + b, of the shape that the two broadcast to. Dtypes must be equal: Float32, Float64, or Int64 and Int32,
+// Add gives a + b, of the shape that the two broadcast to. Dtypes must be equal: a float dtype, or Int64 and Int32,
 // which have no gradients. Nothing is saved.
 func Add(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, addOp{}, a, b)
@@ -31,7 +31,7 @@ func AddInPlace(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 type addOp struct{ inPlace bool }
 
 var (
-	addRule        = &autograd.Rule{Name: "add", Pass: []bool{true, true}, Broadcast: true}
+	addRule        = &autograd.Rule{Name: "add", Cast: autograd.CastWidest, Pass: []bool{true, true}, Broadcast: true}
 	addInPlaceRule = &autograd.Rule{Name: "add_", Pass: []bool{true, true}, Broadcast: true, InPlace: true}
 )
 
@@ -46,7 +46,7 @@ func (addOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	switch in[0].DType {
 	case tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32:
 	default:
-		return fmt.Errorf("want float32, float64, int64 or int32, got %s"+dtypeTable, in[0].DType)
+		return fmt.Errorf("want a float dtype, int64 or int32, got %s"+dtypeTable, in[0].DType)
 	}
 	if in[1].DType != in[0].DType {
 		return errDTypes

@@ -56,7 +56,7 @@ type AttentionConfig struct {
 
 // Attention lets each query gather the values of the keys it is similar to: torch's scaled_dot_product_attention, as
 // FlashAttention computes it, in memory that grows with T + S and not with T times S. q is [B T Hq D], k [B S Hkv D] and v
-// [B S Hkv Dv], of one dtype, Float32 or Float64; the result is [B T Hq Dv]. Views whose heads' elements lie side by
+// [B S Hkv Dv], of one dtype, a float dtype; the result is [B T Hq Dv]. Views whose heads' elements lie side by
 // side, cuts of one qkv buffer for example, are not copied, and neither are their gradients. (Torch's operands are
 // [B H T D]: transpose dimensions 1 and 2.) Hq is a multiple of Hkv: consecutive query heads share one head of k and v, which is not repeated
 // in memory. Saved are q, k, v, the result, and one number a query and head; where only v requires a gradient, q, k and
@@ -87,7 +87,7 @@ type attentionOp struct {
 
 var (
 	attentionRule = &autograd.Rule{
-		Name: "scaled_dot_product_attention", Random: true, Dear: true,
+		Name: "scaled_dot_product_attention", Cast: autograd.CastLow, Random: true, Dear: true,
 		Reads: [][]autograd.Ref{
 			{autograd.In(0), autograd.In(1), autograd.In(2), autograd.Out(0), autograd.Out(1)},
 			{autograd.In(0), autograd.In(1), autograd.In(2), autograd.Out(0), autograd.Out(1)},
@@ -95,7 +95,7 @@ var (
 		},
 	}
 	attentionMaskRule = &autograd.Rule{
-		Name: "scaled_dot_product_attention", Random: true, Dear: true,
+		Name: "scaled_dot_product_attention", Cast: autograd.CastLow, Random: true, Dear: true,
 		Reads: [][]autograd.Ref{
 			{autograd.In(0), autograd.In(1), autograd.In(2), autograd.In(3), autograd.Out(0), autograd.Out(1)},
 			{autograd.In(0), autograd.In(1), autograd.In(2), autograd.In(3), autograd.Out(0), autograd.Out(1)},

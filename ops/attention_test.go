@@ -296,7 +296,7 @@ func TestAttentionErrors(t *testing.T) {
 		{"rope[float32[2 3 4 5]]: want x [B T H D] with an even D", func(s *autograd.Scope) { ops.RoPE(s, in(s, f32, 2, 3, 4, 5), ops.RoPEConfig{}) }},
 		{"want a position of 0 or more for the first step, got -1", func(s *autograd.Scope) { ops.RoPE(s, in(s, f32, 2, 3, 4, 6), ops.RoPEConfig{Offset: -1}) }},
 		{"want a base above 0, got -2", func(s *autograd.Scope) { ops.RoPE(s, in(s, f32, 2, 3, 4, 6), ops.RoPEConfig{Base: -2}) }},
-		{"want float32 or float64, got int64", func(s *autograd.Scope) { ops.RoPE(s, in(s, i64, 2, 3, 4, 6), ops.RoPEConfig{}) }},
+		{"want a float dtype, got int64", func(s *autograd.Scope) { ops.RoPE(s, in(s, i64, 2, 3, 4, 6), ops.RoPEConfig{}) }},
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			require.Error(t, r.step(c.call)) // which makes the inputs

@@ -15,14 +15,14 @@ import (
 //
 // Saved: nothing.
 
-// AvgPool2D gives the mean of each window of x [... H W], Float32 or Float64: [... H' W'], where
+// AvgPool2D gives the mean of each window of x [... H W], a float dtype: [... H' W'], where
 // H' = floor((H + 2 padding - KH) / stride) + 1. Padding counts as zeros (torch's count_include_pad, its default). Nothing
 // is saved.
 func AvgPool2D(s *autograd.Scope, x *autograd.Value, cfg Pool2DConfig) *autograd.Value {
 	return autograd.Apply(s, avgPool2DOp{cfg: cfg}, x)
 }
 
-// AdaptiveAvgPool2D gives the means of out[0] x out[1] bins of each plane of x [... H W], Float32 or Float64: of height
+// AdaptiveAvgPool2D gives the means of out[0] x out[1] bins of each plane of x [... H W], a float dtype: of height
 // bin i the rows from floor(i H/out[0]) up to and without ceil((i+1) H/out[0]), which overlap where out[0] does not divide
 // H, as in torch. 0 keeps the size of x (torch's None); {1, 1} is the mean of the plane. Nothing is saved.
 func AdaptiveAvgPool2D(s *autograd.Scope, x *autograd.Value, out [2]int) *autograd.Value {

@@ -26,7 +26,7 @@ type BatchStats struct {
 }
 
 // BatchNorm normalizes each channel of x [N C ...] with the mean and the biased variance of the batch: torch's batch_norm
-// with training=True. weight and bias are [C], or nil: both, or bias alone. All are of one dtype, Float32 or Float64; y has
+// with training=True. weight and bias are [C], or nil: both, or bias alone. All are of one dtype, a float dtype; y has
 // x's shape. eps, 0 or more, is added to the variance (torch's default is 1e-5). A batch with one number a channel is an
 // error, since that would be normalized to 0; one without any gives an empty y and statistics of 0. Saved are x, weight, and two numbers a
 // channel.

@@ -16,7 +16,7 @@ import (
 // keeps no activation.
 
 // BatchNormEval normalizes each channel of x [N C ...] with the given mean and variance, [C] both: torch's batch_norm with
-// training=False. weight and bias are [C], or nil: both, or bias alone. All are of one dtype, Float32 or Float64; the
+// training=False. weight and bias are [C], or nil: both, or bias alone. All are of one dtype, a float dtype; the
 // result has x's shape. eps, 0 or more, is added to the variance (torch's default is 1e-5). mean and variance are inputs
 // like others and may require gradients, which torch does not offer. Saved are weight and variance, and x and mean only if
 // weight or variance requires a gradient.

@@ -23,7 +23,7 @@ import (
 // Saved: what the table reads, and of mul and div only what the gradients that are wanted read: x times a constant saves
 // the constant alone.
 
-// Sub gives a - b, of the shape that the two broadcast to. Dtypes must be equal: Float32, Float64, or Int64 and Int32,
+// Sub gives a - b, of the shape that the two broadcast to. Dtypes must be equal: a float dtype, or Int64 and Int32,
 // which have no gradients. Nothing is saved.
 func Sub(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, subOp, a, b)
@@ -35,14 +35,14 @@ func Mul(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, mulOp, a, b)
 }
 
-// Div gives a / b, of the shape that the two broadcast to. Both are Float32 or Float64: whole numbers are converted with
+// Div gives a / b, of the shape that the two broadcast to. Both are of a float dtype: whole numbers are converted with
 // [Cast] first. b is saved if a requires a gradient, both are if b does.
 func Div(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, divOp, a, b)
 }
 
-// Maximum gives the larger of a and b, of the shape that the two broadcast to, and NaN where either is. Both are Float32 or
-// Float64, and are saved. Where they are equal each gets half of the gradient, and where one is NaN both get all of it, as
+// Maximum gives the larger of a and b, of the shape that the two broadcast to, and NaN where either is. Both are of a
+// float dtype, and are saved. Where they are equal each gets half of the gradient, and where one is NaN both get all of it, as
 // in torch.
 func Maximum(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, maximumOp, a, b)
@@ -62,11 +62,11 @@ var (
 	readA, readB = autograd.In(0), autograd.In(1)
 	readBoth     = []autograd.Ref{readA, readB}
 
-	subOp     = &binaryOp{&autograd.Rule{Name: "sub", Pass: []bool{true}, Broadcast: true, Strided: true}, kernel.BinarySub}
-	mulOp     = &binaryOp{&autograd.Rule{Name: "mul", Reads: [][]autograd.Ref{{readB}, {readA}}, Broadcast: true, Strided: true}, kernel.BinaryMul}
-	divOp     = &binaryOp{&autograd.Rule{Name: "div", Reads: [][]autograd.Ref{{readB}, readBoth}, Broadcast: true, Strided: true}, kernel.BinaryDiv}
-	maximumOp = &binaryOp{&autograd.Rule{Name: "maximum", Reads: [][]autograd.Ref{readBoth, readBoth}, Broadcast: true, Strided: true}, kernel.BinaryMaximum}
-	minimumOp = &binaryOp{&autograd.Rule{Name: "minimum", Reads: [][]autograd.Ref{readBoth, readBoth}, Broadcast: true, Strided: true}, kernel.BinaryMinimum}
+	subOp     = &binaryOp{&autograd.Rule{Name: "sub", Cast: autograd.CastWidest, Pass: []bool{true}, Broadcast: true, Strided: true}, kernel.BinarySub}
+	mulOp     = &binaryOp{&autograd.Rule{Name: "mul", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{{readB}, {readA}}, Broadcast: true, Strided: true}, kernel.BinaryMul}
+	divOp     = &binaryOp{&autograd.Rule{Name: "div", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{{readB}, readBoth}, Broadcast: true, Strided: true}, kernel.BinaryDiv}
+	maximumOp = &binaryOp{&autograd.Rule{Name: "maximum", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{readBoth, readBoth}, Broadcast: true, Strided: true}, kernel.BinaryMaximum}
+	minimumOp = &binaryOp{&autograd.Rule{Name: "minimum", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{readBoth, readBoth}, Broadcast: true, Strided: true}, kernel.BinaryMinimum}
 )
 
 func (o *binaryOp) Rule() *autograd.Rule { return o.rule }
@@ -102,7 +102,7 @@ func wantNumbers(in ...tensor.Spec) error {
 	switch in[0].DType {
 	case tensor.Float32, tensor.Float64, tensor.Int64, tensor.Int32:
 	default:
-		return fmt.Errorf("want float32, float64, int64 or int32, got %s"+dtypeTable, in[0].DType)
+		return fmt.Errorf("want a float dtype, int64 or int32, got %s"+dtypeTable, in[0].DType)
 	}
 	for _, s := range in[1:] {
 		if s.DType != in[0].DType {

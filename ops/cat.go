@@ -36,7 +36,7 @@ var errNothing = errors.New("want at least one tensor")
 
 type catOp struct{ dim int }
 
-var catRule = &autograd.Rule{Name: "cat", Strided: true}
+var catRule = &autograd.Rule{Name: "cat", Cast: autograd.CastWidest, Strided: true}
 
 func (catOp) Rule() *autograd.Rule { return catRule }
 
@@ -86,7 +86,7 @@ func (catOp) Backward(*autograd.Bwd) { panic("ops: cat passes its gradients on")
 
 type stackOp struct{ dim int }
 
-var stackRule = &autograd.Rule{Name: "stack", Strided: true}
+var stackRule = &autograd.Rule{Name: "stack", Cast: autograd.CastWidest, Strided: true}
 
 func (stackOp) Rule() *autograd.Rule { return stackRule }
 

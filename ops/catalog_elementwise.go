@@ -1,5 +1,10 @@
 package ops
 
+import (
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
 // elementwiseEntries are arithmetic, functions of one operand, comparisons, choices and casts.
 func elementwiseEntries() []Entry {
 	x := []EntryIn{{Name: "x"}}
@@ -37,7 +42,7 @@ func elementwiseEntries() []Entry {
 		{"Clamp", clampOp{}, x, gated},
 		{"Where", whereOp{}, []EntryIn{{"cond", true}, {Name: "a"}, {Name: "b"}}, y},
 		{"MaskedFill", maskedFillOp{}, []EntryIn{{Name: "x"}, {"mask", true}}, y},
-		{"Cast", castOp{}, x, y},
+		{"Cast", autograd.CastOp{To: tensor.Float64}, x, y},
 		{"Eq", eqOp, truths, y},
 		{"Ne", neOp, truths, y},
 		{"Lt", ltOp, truths, y},

@@ -73,7 +73,7 @@ func TestCatalogIsComplete(t *testing.T) {
 			}
 		}
 	}
-	require.ElementsMatch(t, declaredRules(t), listed)
+	require.ElementsMatch(t, append(declaredRules(t), "cast"), listed) // cast is the engine's own
 }
 
 // Every rule of the catalog has a row in the table, and the row really runs that rule.

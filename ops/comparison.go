@@ -14,7 +14,7 @@ import (
 //
 // Comparisons with NaN are false; Ne is true.
 
-// Eq tells where a = b, over the shape that the two broadcast to, as a Bool. Dtypes must be equal: Float32, Float64, Int64
+// Eq tells where a = b, over the shape that the two broadcast to, as a Bool. Dtypes must be equal: a float dtype, Int64
 // or Int32. There is no gradient.
 func Eq(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, eqOp, a, b)
@@ -66,12 +66,12 @@ type comparisonOp struct {
 }
 
 var (
-	eqOp = &comparisonOp{&autograd.Rule{Name: "eq", Broadcast: true, Strided: true}, kernel.CompareEq, false}
-	neOp = &comparisonOp{&autograd.Rule{Name: "ne", Broadcast: true, Strided: true}, kernel.CompareNe, false}
-	ltOp = &comparisonOp{&autograd.Rule{Name: "lt", Broadcast: true, Strided: true}, kernel.CompareLt, false}
-	leOp = &comparisonOp{&autograd.Rule{Name: "le", Broadcast: true, Strided: true}, kernel.CompareLe, false}
-	gtOp = &comparisonOp{&autograd.Rule{Name: "gt", Broadcast: true, Strided: true}, kernel.CompareLt, true}
-	geOp = &comparisonOp{&autograd.Rule{Name: "ge", Broadcast: true, Strided: true}, kernel.CompareLe, true}
+	eqOp = &comparisonOp{&autograd.Rule{Name: "eq", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareEq, false}
+	neOp = &comparisonOp{&autograd.Rule{Name: "ne", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareNe, false}
+	ltOp = &comparisonOp{&autograd.Rule{Name: "lt", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLt, false}
+	leOp = &comparisonOp{&autograd.Rule{Name: "le", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLe, false}
+	gtOp = &comparisonOp{&autograd.Rule{Name: "gt", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLt, true}
+	geOp = &comparisonOp{&autograd.Rule{Name: "ge", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLe, true}
 )
 
 func (o *comparisonOp) Rule() *autograd.Rule { return o.rule }

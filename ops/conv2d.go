@@ -31,7 +31,7 @@ func Both(n int) [2]int { return [2]int{n, n} }
 
 // Conv2D convolves x [N C H W] with the weight w [O C/groups KH KW] and adds b [O], unless it is nil. The result is
 // [N O H' W'], H' = floor((H + 2 padding - dilation (KH-1) - 1) / stride) + 1 and W' likewise, each at least 1. All are of
-// one dtype, Float32 or Float64. Both C and O must be multiples of the groups; with as many groups as channels (depthwise)
+// one dtype, a float dtype. Both C and O must be multiples of the groups; with as many groups as channels (depthwise)
 // direct loops run instead of matrix products.
 //
 // Saved are x, if w requires a gradient, and w, if x does. Scratch is at most 256 KiB a lane for Float32, twice that for
@@ -63,7 +63,7 @@ type conv2DOp struct {
 	bias bool
 }
 
-var conv2DRule = &autograd.Rule{Name: "conv2d", Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}, Dear: true}
+var conv2DRule = &autograd.Rule{Name: "conv2d", Cast: autograd.CastLow, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}, Dear: true}
 
 func (conv2DOp) Rule() *autograd.Rule { return conv2DRule }
 

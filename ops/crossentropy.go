@@ -25,7 +25,7 @@ import (
 // IgnoreIndex is the target of a row that does not count, as in torch, unless [IgnoreTarget] says otherwise.
 const IgnoreIndex = -100
 
-// CrossEntropy gives the mean cross-entropy, a scalar, of logits [... C], Float32 or Float64, with targets [...], Int64 or
+// CrossEntropy gives the mean cross-entropy, a scalar, of logits [... C], a float dtype, with targets [...], Int64 or
 // Int32: classes from 0 to C-1, or [IgnoreIndex] for rows that do not count. Any other target is an error. Options are a
 // [Reduction] (mean, sum, or none, which gives [...], 0 for rows that do not count), [IgnoreTarget], [LabelSmoothing] and
 // [ClassWeights]. torch's layout [N C d1 ...] wants the classes moved to the end.
@@ -86,11 +86,11 @@ type crossEntropyOp struct {
 
 var (
 	crossEntropyRule = &autograd.Rule{
-		Name:  "cross_entropy",
+		Name: "cross_entropy", Cast: autograd.CastFull,
 		Reads: [][]autograd.Ref{{autograd.In(0), autograd.In(1), autograd.Out(1)}},
 	}
 	crossEntropyWeightedRule = &autograd.Rule{
-		Name:  "cross_entropy",
+		Name: "cross_entropy", Cast: autograd.CastFull,
 		Reads: [][]autograd.Ref{{autograd.In(0), autograd.In(1), autograd.In(2), autograd.Out(1)}},
 	}
 )

@@ -12,7 +12,7 @@ import (
 //
 // Saved: nothing.
 
-// CumSum gives the running sums of x along dim, which may be negative, of x's shape. x is Float32 or Float64. Nothing is
+// CumSum gives the running sums of x along dim, which may be negative, of x's shape. x is of a float dtype. Nothing is
 // saved.
 func CumSum(s *autograd.Scope, x *autograd.Value, dim int) *autograd.Value {
 	return autograd.Apply(s, cumSumOp{dim}, x)
@@ -20,7 +20,7 @@ func CumSum(s *autograd.Scope, x *autograd.Value, dim int) *autograd.Value {
 
 type cumSumOp struct{ dim int }
 
-var cumSumRule = &autograd.Rule{Name: "cumsum"}
+var cumSumRule = &autograd.Rule{Name: "cumsum", Cast: autograd.CastFull}
 
 func (cumSumOp) Rule() *autograd.Rule { return cumSumRule }
 

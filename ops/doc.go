@@ -4,7 +4,8 @@
 // # Conventions
 //
 //   - s is the scope that owns the result and says what is recorded, saved and drawn. x is the input.
-//   - An op takes Float32 and Float64, its float inputs all of one dtype, and gives the same. Targets and indices are
+//   - An op takes the four float dtypes, its float inputs all of one (but under autocast), and gives the same. Half types
+//     are computed with in float32 and rounded once. Targets and indices are
 //     Int64 or Int32. Anything else is an error that says what was wanted. Ops that only move elements, views among
 //     them, take any dtype. Add, Sub, Mul, comparisons and choices take Int64 and Int32 too, logic takes Bool, and there
 //     is no gradient.

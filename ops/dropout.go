@@ -16,7 +16,7 @@ import (
 // offset; the engine remembers the offset, and backward draws the same words again.
 
 // Dropout zeroes each element of x with probability p and multiplies the others by 1/(1-p), if s.Training(); in
-// evaluation, and with p = 0, it gives x itself. x is Float32 or Float64 of any shape, p from 0 to 1. One word of the
+// evaluation, and with p = 0, it gives x itself. x is of a float dtype and any shape, p from 0 to 1. One word of the
 // scope's random stream is drawn for each element; nothing is saved.
 func Dropout(s *autograd.Scope, x *autograd.Value, p float64) *autograd.Value {
 	if p == 0 || validDropout(p) && !s.Training() {

@@ -13,10 +13,11 @@ const dtypeTable = "; docs/dtypes.md has what each op takes"
 
 var errDTypes = errors.New("want equal dtypes")
 
-// wantFloats refuses inputs that are not all Float32 or all Float64.
+// wantFloats refuses inputs that are not all Float32 or all Float64. (Half types come as Float32, since the engine widens
+// them.)
 func wantFloats(in ...tensor.Spec) error {
 	if dt := in[0].DType; dt != tensor.Float32 && dt != tensor.Float64 {
-		return fmt.Errorf("want float32 or float64, got %s"+dtypeTable, dt)
+		return fmt.Errorf("want a float dtype, got %s"+dtypeTable, dt)
 	}
 	for _, s := range in[1:] {
 		if s.DType != in[0].DType {

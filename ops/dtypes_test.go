@@ -29,13 +29,19 @@ One line for each rule; "weight nil" and the like name what is special about it.
 column, which have dtypes of their own; dtypes are never mixed otherwise, and nothing is promoted.
 
 - ● takes it, and gives gradients, which were computed.
-- ○ takes it, without gradients: the dtype is not of floating point, the op has no gradient, or two gradients of that dtype cannot be
-  added up yet (float16, bfloat16).
+- ○ takes it, without gradients: the dtype is not of floating point, or the op has no gradient.
+- autocast: "low" ops round inputs and result to the half type; "full" ones give float32 whatever they get; in "widest" ones float32 wins over
+  a half type; all others give the dtype of their first input. All of them compute in float32.
 - Empty: refused, with an error that says what the op wants. Convert with ` + "`Cast`" + `, or a tensor with ` + "`Tensor.To`" + `.
 
 ` + "`Narrow` and `SliceStep` are `Slice`, `SplitSizes` is `Split`" + `.
 
 `
+
+// castClasses are the words of the last column.
+var castClasses = map[autograd.CastClass]string{
+	autograd.CastKeep: "", autograd.CastLow: "low", autograd.CastFull: "full", autograd.CastWidest: "widest",
+}
 
 // takes is what an op makes of a dtype.
 type takes string
@@ -65,7 +71,7 @@ func dtypeTable(r *rig) string {
 	for _, dt := range tensor.DTypes() {
 		fmt.Fprintf(&b, " %s |", dt)
 	}
-	b.WriteString(" inputs with dtypes of their own |\n|---|" + strings.Repeat(":-:|", len(tensor.DTypes())) + "---|\n")
+	b.WriteString(" inputs with dtypes of their own | autocast |\n|---|" + strings.Repeat(":-:|", len(tensor.DTypes())) + "---|---|\n")
 	for _, e := range ops.Catalog() {
 		name, special, _ := strings.Cut(e.Func, ",")
 		fmt.Fprintf(&b, "| `%s`", name)
@@ -77,7 +83,7 @@ func dtypeTable(r *rig) string {
 		for _, dt := range tensor.DTypes() {
 			fmt.Fprintf(&b, " %s |", r.takes(row, e.Func, row.dtypes(dt)))
 		}
-		fmt.Fprintf(&b, " %s |\n", strings.Join(r.own(row, &e), "; "))
+		fmt.Fprintf(&b, " %s | %s |\n", strings.Join(r.own(row, &e), "; "), castClasses[e.Op.Rule().Cast])
 	}
 	return b.String()
 }
@@ -188,22 +194,8 @@ func (r *rig) takes(row *row, name string, dts []tensor.DType) takes {
 			got = withGrad
 		}
 	}
-	if !slices.ContainsFunc(dts, half) {
-		r.ok(gradients)
-		return got
-	}
-	if !r.survives(gradients) { // the engine has no sum of half gradients
-		return valueOnly
-	}
+	r.ok(gradients)
 	return got
-}
-
-func half(dt tensor.DType) bool { return dt == tensor.Float16 || dt == tensor.BFloat16 }
-
-// survives tells whether a step ends well, without an error or a panic.
-func (r *rig) survives(f func(s *autograd.Scope)) (ok bool) {
-	defer func() { ok = recover() == nil && ok }()
-	return r.step(f) == nil
 }
 
 func otherFloat(dt tensor.DType) tensor.DType {

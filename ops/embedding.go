@@ -18,7 +18,7 @@ import (
 //
 // Saved: index.
 
-// Embedding gives the rows of weight [N C], Float32 or Float64, that index, Int64 or Int32 of any shape [...], names: a
+// Embedding gives the rows of weight [N C], a float dtype, that index, Int64 or Int32 of any shape [...], names: a
 // result of shape [... C]. An index outside [0, N) is an error. index is saved. weight may be tied: the gradients of a
 // parameter that is also the weight of a [Linear] add up.
 func Embedding(s *autograd.Scope, weight, index *autograd.Value, opts ...EmbeddingOption) *autograd.Value {

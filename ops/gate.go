@@ -16,14 +16,14 @@ import (
 //
 // Saved: one bit an element, in a hidden Uint8 output, as for relu. torch saves x, 32 times as much.
 
-// LeakyReLU gives x where x > 0, else slope times x, of x's shape. x is Float32 or Float64 of any shape. One bit an
+// LeakyReLU gives x where x > 0, else slope times x, of x's shape. x is of a float dtype and any shape. One bit an
 // element is saved, so that slope may be negative.
 func LeakyReLU(s *autograd.Scope, x *autograd.Value, slope float64) *autograd.Value {
 	return autograd.Apply(s, leakyReLUOp{slope}, x)
 }
 
 // Clamp gives x with what is below lo raised to lo, and what is above hi lowered to hi, of x's shape; infinities leave a
-// side open. NaN stays. x is Float32 or Float64 of any shape; lo and hi are rounded to its dtype. The gradient passes
+// side open. NaN stays. x is of a float dtype and any shape; lo and hi are rounded to its dtype. The gradient passes
 // where lo <= x <= hi, bounds included, and is 0 elsewhere, also where x is NaN, as in torch. With lo > hi, where torch
 // gives hi throughout, it is an error. One bit an element is saved.
 func Clamp(s *autograd.Scope, x *autograd.Value, lo, hi float64) *autograd.Value {

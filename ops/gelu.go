@@ -14,12 +14,12 @@ import (
 //
 // Saved: x, as in torch. The output does not tell x: the function falls before it rises.
 
-// GELU gives x cdf(x), of x's shape, torch's default form. x is Float32 or Float64 of any shape, and is saved.
+// GELU gives x cdf(x), of x's shape, torch's default form. x is of a float dtype and any shape, and is saved.
 func GELU(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, geluOp{}, x)
 }
 
-// GELUTanh gives torch's approximate='tanh' form of [GELU]. x is Float32 or Float64 of any shape, and is saved.
+// GELUTanh gives torch's approximate='tanh' form of [GELU]. x is of a float dtype and any shape, and is saved.
 func GELUTanh(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, geluOp{tanh: true}, x)
 }

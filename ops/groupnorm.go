@@ -20,7 +20,7 @@ import (
 // Saved: x, weight (for dx), and in a hidden output mean and rstd of each group.
 
 // GroupNorm normalizes each of the given number of groups of channels of x [N C ...], which must divide C. weight and bias
-// are [C], or nil: both, or bias alone. All are of one dtype, Float32 or Float64; the result has x's shape. eps, 0 or more,
+// are [C], or nil: both, or bias alone. All are of one dtype, a float dtype; the result has x's shape. eps, 0 or more,
 // is added to the variance (torch's default is 1e-5). With one group it is layer norm over all but N, with weight and bias
 // by channel; with C groups instance norm. Saved are x, weight, and two numbers a group of each image.
 func GroupNorm(s *autograd.Scope, x *autograd.Value, groups int, weight, bias *autograd.Value, eps float64) *autograd.Value {

@@ -21,7 +21,7 @@ import (
 // node: as a chain of simple ops it would keep x four times.
 
 // LayerNorm normalizes x over its last dims dimensions: torch's normalized_shape is their sizes. weight and bias have that
-// shape, or are nil: both, or bias alone. All are of one dtype, Float32 or Float64; the result has x's shape. eps, 0 or
+// shape, or are nil: both, or bias alone. All are of one dtype, a float dtype; the result has x's shape. eps, 0 or
 // more, is added to the variance (torch's default is 1e-5). Saved are x, weight, and two numbers a row.
 func LayerNorm(s *autograd.Scope, x *autograd.Value, dims int, weight, bias *autograd.Value, eps float64) *autograd.Value {
 	o := layerNormOp{dims: dims, eps: eps, weight: weight != nil, bias: bias != nil}

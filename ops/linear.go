@@ -18,7 +18,7 @@ import (
 // Saved: x only if w wants a gradient, w only if x does, so a frozen weight keeps no activation.
 
 // Linear gives x w^T + b: x is [... K], w [N K] as torch stores it, b [N] or nil; the result is [... N]. All are of one
-// dtype, Float32 or Float64. Saved are x, if w requires a gradient, and w, if x does.
+// dtype, a float dtype. Saved are x, if w requires a gradient, and w, if x does.
 func Linear(s *autograd.Scope, x, w, b *autograd.Value) *autograd.Value {
 	if b == nil {
 		return autograd.Apply(s, linearOp{}, x, w)
@@ -28,7 +28,7 @@ func Linear(s *autograd.Scope, x, w, b *autograd.Value) *autograd.Value {
 
 type linearOp struct{ bias bool }
 
-var linearRule = &autograd.Rule{Name: "linear", Dear: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
+var linearRule = &autograd.Rule{Name: "linear", Cast: autograd.CastLow, Dear: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
 
 func (linearOp) Rule() *autograd.Rule { return linearRule }
 

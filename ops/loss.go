@@ -43,7 +43,7 @@ func (r Reduction) String() string {
 	return fmt.Sprintf("reduction(%d)", uint8(r))
 }
 
-// MSELoss gives the mean of (x - target)^2, or what reduction says. x and target are Float32 or Float64, of one shape, which
+// MSELoss gives the mean of (x - target)^2, or what reduction says. x and target are of a float dtype, of one shape, which
 // is also that of the result under ReduceNone. Gradients go to both. Saved are x and target.
 func MSELoss(s *autograd.Scope, x, target *autograd.Value, reduction ...Reduction) *autograd.Value {
 	return applyLoss(s, lossOp{kind: kernel.LossSquared}, x, target, reduction)
@@ -91,15 +91,15 @@ type lossOp struct {
 }
 
 var (
-	mseRule = &autograd.Rule{Name: "mse_loss", Reads: [][]autograd.Ref{
+	mseRule = &autograd.Rule{Name: "mse_loss", Cast: autograd.CastFull, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.In(1)}, {autograd.In(0), autograd.In(1)}}}
-	l1Rule = &autograd.Rule{Name: "l1_loss", Reads: [][]autograd.Ref{
+	l1Rule = &autograd.Rule{Name: "l1_loss", Cast: autograd.CastFull, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.In(1)}, {autograd.In(0), autograd.In(1)}}}
-	smoothL1Rule = &autograd.Rule{Name: "smooth_l1_loss", Reads: [][]autograd.Ref{
+	smoothL1Rule = &autograd.Rule{Name: "smooth_l1_loss", Cast: autograd.CastFull, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.In(1)}, {autograd.In(0), autograd.In(1)}}}
-	bceRule = &autograd.Rule{Name: "bce_with_logits", Reads: [][]autograd.Ref{
+	bceRule = &autograd.Rule{Name: "bce_with_logits", Cast: autograd.CastFull, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.In(1)}, {autograd.In(0)}}}
-	klDivRule = &autograd.Rule{Name: "kl_div", Reads: [][]autograd.Ref{
+	klDivRule = &autograd.Rule{Name: "kl_div", Cast: autograd.CastFull, Reads: [][]autograd.Ref{
 		{autograd.In(1)}, {autograd.In(0), autograd.In(1)}}}
 )
 

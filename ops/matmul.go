@@ -23,7 +23,7 @@ import (
 //
 // Saved: a only if b wants a gradient, b only if a does.
 
-// MatMul gives the matrix product of a and b, of one dtype, Float32 or Float64: [M K] by [K N] gives [M N]; leading
+// MatMul gives the matrix product of a and b, of one dtype, a float dtype: [M K] by [K N] gives [M N]; leading
 // dimensions broadcast; [K] counts as a row on the left and as a column on the right, and the result lacks the dimension
 // that was added. Saved are a, if b requires a gradient, and b, if a does. Views are read where they lie if rows or columns
 // have no gaps; of one b for a batch of a, also the rows of all of a must be equally far apart.
@@ -33,7 +33,7 @@ func MatMul(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 
 type matMulOp struct{}
 
-var matMulRule = &autograd.Rule{Name: "matmul", Dear: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
+var matMulRule = &autograd.Rule{Name: "matmul", Cast: autograd.CastLow, Dear: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
 
 func (matMulOp) Rule() *autograd.Rule { return matMulRule }
 

@@ -15,7 +15,7 @@ import (
 // Saved: which element of its window won, in a hidden Uint8 output: 2 bits an output for 2 x 2, 4 bits up to 16 elements,
 // 8 up to 256, 16 beyond. torch saves an int64 index an output and x as well: for 2 x 2 in float32, 96 times as much.
 
-// MaxPool2D gives the largest element of each window of x [... H W], Float32 or Float64: [... H' W'], where
+// MaxPool2D gives the largest element of each window of x [... H W], a float dtype: [... H' W'], where
 // H' = floor((H + 2 padding - KH) / stride) + 1. Of equal elements the first gets the gradient, of NaNs, which beat all,
 // the last: torch's choices. The window has at most 65536 elements. 2 bits an output are saved for a window of 2 x 2, 4
 // for up to 16 elements, 8 for up to 256.

@@ -23,19 +23,19 @@ import (
 //
 // What is kept besides x is as large as the result, which is small.
 
-// Sum gives the sum over the given dimensions, or over all of them. x is Float32 or Float64, and so is the result; or Int64,
+// Sum gives the sum over the given dimensions, or over all of them. x is of a float dtype, and so is the result; or Int64,
 // Int32 or Bool, which give Int64 (and wrap around where that ends). The sum of no elements is 0. Nothing is saved.
 func Sum(s *autograd.Scope, x *autograd.Value, over ...Dims) *autograd.Value {
 	return autograd.Apply(s, reduceOp{kind: kernel.ReduceSum, dims: oneOf(over)}, x)
 }
 
-// Mean gives the mean over the given dimensions, or over all of them, of x, Float32 or Float64. The mean of no elements is
+// Mean gives the mean over the given dimensions, or over all of them, of x, a float dtype. The mean of no elements is
 // NaN. Nothing is saved.
 func Mean(s *autograd.Scope, x *autograd.Value, over ...Dims) *autograd.Value {
 	return autograd.Apply(s, reduceOp{kind: kernel.ReduceMean, dims: oneOf(over)}, x)
 }
 
-// AMax gives the largest element over the given dimensions, or over all of them, of x, Float32 or Float64; NaN if there is
+// AMax gives the largest element over the given dimensions, or over all of them, of x, a float dtype; NaN if there is
 // one. Elements that are equally large share the gradient evenly, as in torch. Dimensions of size 0 are an error. Saved
 // are one bit an element and one number a result.
 func AMax(s *autograd.Scope, x *autograd.Value, over ...Dims) *autograd.Value {
@@ -48,7 +48,7 @@ func AMin(s *autograd.Scope, x *autograd.Value, over ...Dims) *autograd.Value {
 }
 
 // ArgMax gives the place, Int64, of the largest element along one dimension, or in row-major order over all of them, of x,
-// Float32 or Float64: the first of several, the first NaN if there is one. Dimensions of size 0 are an error. It has no
+// a float dtype: the first of several, the first NaN if there is one. Dimensions of size 0 are an error. It has no
 // gradient.
 func ArgMax(s *autograd.Scope, x *autograd.Value, over ...Dims) *autograd.Value {
 	return autograd.Apply(s, reduceOp{kind: kernel.ReduceArgMax, dims: oneOf(over)}, x)
@@ -59,7 +59,7 @@ func ArgMin(s *autograd.Scope, x *autograd.Value, over ...Dims) *autograd.Value 
 	return autograd.Apply(s, reduceOp{kind: kernel.ReduceArgMin, dims: oneOf(over)}, x)
 }
 
-// Var gives the variance over the given dimensions, or over all of them, of x, Float32 or Float64: the sum of the squared
+// Var gives the variance over the given dimensions, or over all of them, of x, a float dtype: the sum of the squared
 // distances from the mean, divided by n - correction. torch's default for correction, 0 or more, is 1; layers that
 // normalize use 0. Where nothing is left to divide by, the result is NaN (0/0) or Inf. Saved are x and one number a result.
 func Var(s *autograd.Scope, x *autograd.Value, correction int, over ...Dims) *autograd.Value {
@@ -71,7 +71,7 @@ func Std(s *autograd.Scope, x *autograd.Value, correction int, over ...Dims) *au
 	return autograd.Apply(s, reduceOp{kind: kernel.ReduceStd, dims: oneOf(over), correction: correction}, x)
 }
 
-// Norm gives the p-norm over the given dimensions, or over all of them, of x, Float32 or Float64: p is 2 (the root of the sum
+// Norm gives the p-norm over the given dimensions, or over all of them, of x, a float dtype: p is 2 (the root of the sum
 // of squares), 1 (the sum of absolute values) or +Inf (the largest absolute value; elements that have it share the gradient
 // evenly). Where the norm is 0 its gradient is 0, as in torch. The gradient of an element that is NaN is NaN; torch's is 0
 // for p = 1. Saved are x and, unless p is 1, one number a result, two for +Inf.
@@ -79,7 +79,7 @@ func Norm(s *autograd.Scope, x *autograd.Value, p float64, over ...Dims) *autogr
 	return autograd.Apply(s, reduceOp{kind: normOf(p), p: p, dims: oneOf(over)}, x)
 }
 
-// LogSumExp gives log sum exp(x) over the given dimensions, or over all of them, of x, Float32 or Float64, without overflow.
+// LogSumExp gives log sum exp(x) over the given dimensions, or over all of them, of x, a float dtype, without overflow.
 // Of no elements, or of -Inf alone, it is -Inf; in the latter case the gradient is NaN, as in torch. Saved are x and the
 // result.
 func LogSumExp(s *autograd.Scope, x *autograd.Value, over ...Dims) *autograd.Value {
@@ -98,18 +98,18 @@ var (
 	out0 = autograd.Out(0)
 	out1 = autograd.Out(1)
 
-	sumRule       = &autograd.Rule{Name: "sum"}
+	sumRule       = &autograd.Rule{Name: "sum", Cast: autograd.CastFull}
 	meanRule      = &autograd.Rule{Name: "mean"}
 	maxRule       = &autograd.Rule{Name: "amax", Reads: [][]autograd.Ref{{out1, autograd.Out(2)}}}
 	minRule       = &autograd.Rule{Name: "amin", Reads: [][]autograd.Ref{{out1, autograd.Out(2)}}}
 	argMaxRule    = &autograd.Rule{Name: "argmax"}
 	argMinRule    = &autograd.Rule{Name: "argmin"}
-	varRule       = &autograd.Rule{Name: "var", Reads: [][]autograd.Ref{{in0, out1}}}
-	stdRule       = &autograd.Rule{Name: "std", Reads: [][]autograd.Ref{{in0, out0, out1}}}
-	norm1Rule     = &autograd.Rule{Name: "norm", Reads: [][]autograd.Ref{{in0}}}
-	norm2Rule     = &autograd.Rule{Name: "norm", Reads: [][]autograd.Ref{{in0, out0}}}
-	normInfRule   = &autograd.Rule{Name: "norm", Reads: [][]autograd.Ref{{in0, out0, out1}}}
-	logSumExpRule = &autograd.Rule{Name: "logsumexp", Reads: [][]autograd.Ref{{in0, out0}}}
+	varRule       = &autograd.Rule{Name: "var", Cast: autograd.CastFull, Reads: [][]autograd.Ref{{in0, out1}}}
+	stdRule       = &autograd.Rule{Name: "std", Cast: autograd.CastFull, Reads: [][]autograd.Ref{{in0, out0, out1}}}
+	norm1Rule     = &autograd.Rule{Name: "norm", Cast: autograd.CastFull, Reads: [][]autograd.Ref{{in0}}}
+	norm2Rule     = &autograd.Rule{Name: "norm", Cast: autograd.CastFull, Reads: [][]autograd.Ref{{in0, out0}}}
+	normInfRule   = &autograd.Rule{Name: "norm", Cast: autograd.CastFull, Reads: [][]autograd.Ref{{in0, out0, out1}}}
+	logSumExpRule = &autograd.Rule{Name: "logsumexp", Cast: autograd.CastFull, Reads: [][]autograd.Ref{{in0, out0}}}
 )
 
 // reduceRules has a rule for each reduction.
@@ -173,7 +173,7 @@ func (o reduceOp) result(x tensor.Spec) (tensor.DType, error) {
 		case tensor.Float32, tensor.Float64:
 			return x.DType, nil
 		}
-		return 0, fmt.Errorf("want float32, float64, int64, int32 or bool, got %s"+dtypeTable, x.DType)
+		return 0, fmt.Errorf("want a float dtype, int64, int32 or bool, got %s"+dtypeTable, x.DType)
 	}
 	return x.DType, wantFloats(x)
 }

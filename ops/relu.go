@@ -13,7 +13,7 @@ import (
 // Saved: one bit an element, in a hidden Uint8 output. torch saves y, which costs 32 times as much wherever nobody else
 // saves it, and which cannot then be overwritten.
 
-// ReLU gives max(x, 0), of x's shape. x is Float32 or Float64 of any shape. One bit an element is saved.
+// ReLU gives max(x, 0), of x's shape. x is of a float dtype and any shape. One bit an element is saved.
 func ReLU(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, reluOp{}, x)
 }

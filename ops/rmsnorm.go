@@ -19,7 +19,7 @@ import (
 // Saved: x, weight (for dx), and in a hidden output rstd of each row.
 
 // RMSNorm divides each row of x [... C] by the root of the mean of its squares, and multiplies it by weight [C], unless that
-// is nil. Both are of one dtype, Float32 or Float64; the result has x's shape. eps, 0 or more, is added to the mean of the
+// is nil. Both are of one dtype, a float dtype; the result has x's shape. eps, 0 or more, is added to the mean of the
 // squares; torch's default is the dtype's machine epsilon, which Llama's models do not use (1e-5, 1e-6): here it is
 // always given. Saved are x, weight, and one number a row.
 func RMSNorm(s *autograd.Scope, x, weight *autograd.Value, eps float64) *autograd.Value {

@@ -27,7 +27,7 @@ type RoPEConfig struct {
 }
 
 // RoPE turns the queries or keys x [B T H D] by their positions along T, so that their products depend on the distance
-// between positions. D is even; x is Float32 or Float64 and may be a view with any strides, whose gradient is written
+// between positions. D is even; x is of a float dtype and may be a view with any strides, whose gradient is written
 // where it lies. The result has x's shape. Nothing is saved. Torch has no such op; the usual chain of products, slices
 // and concatenations keeps tables of cosines and sines and four copies of x, and computes the angles in float32,
 // which at position 100,000 puts cosines off by 0.001. Here they are float64.

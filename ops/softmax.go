@@ -13,8 +13,8 @@ import (
 //
 // Saved: y, as in torch, so that x may go or be overwritten.
 
-// Softmax gives exp(x) divided by its sum along dim, which may be negative, of x's shape and without overflow. x is Float32
-// or Float64. A line with NaN or +Inf in it, or of -Inf alone, becomes NaN, as in torch. The result is saved.
+// Softmax gives exp(x) divided by its sum along dim, which may be negative, of x's shape and without overflow. x is of
+// a float dtype. A line with NaN or +Inf in it, or of -Inf alone, becomes NaN, as in torch. The result is saved.
 func Softmax(s *autograd.Scope, x *autograd.Value, dim int) *autograd.Value {
 	return autograd.Apply(s, softmaxOp{dim: dim}, x)
 }

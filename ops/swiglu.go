@@ -17,7 +17,7 @@ import (
 // Saved: gate and up. A chain of silu and mul would save silu(gate) as well, half as much again. Strides may be any, so gate
 // and up may be the halves of one product, and their gradients go into its halves: no copies.
 
-// SwiGLU gives silu(gate) up, element by element, as one node. gate and up are Float32 or Float64, of one shape and dtype,
+// SwiGLU gives silu(gate) up, element by element, as one node. gate and up are of a float dtype, of one shape and dtype,
 // and are saved; up only if gate requires a gradient.
 func SwiGLU(s *autograd.Scope, gate, up *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, swigluOp{}, gate, up)

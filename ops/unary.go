@@ -13,86 +13,86 @@ import (
 // Saved: y where f' is simple in y, so that x may be overwritten and need not live on, else x, as in torch; nothing where
 // f' is a constant. Inputs and destinations may have any strides.
 
-// AddScalar gives x + c, of x's shape; c is rounded to x's dtype first. x is Float32 or Float64 of any shape. Nothing is
+// AddScalar gives x + c, of x's shape; c is rounded to x's dtype first. x is of a float dtype and any shape. Nothing is
 // saved, and the gradient is handed on as it is.
 func AddScalar(s *autograd.Scope, x *autograd.Value, c float64) *autograd.Value {
 	return autograd.Apply(s, &unaryOp{addScalarRule, kernel.UnaryShift, c}, x)
 }
 
-// MulScalar gives c times x, of x's shape; c is rounded to x's dtype first. x is Float32 or Float64 of any shape. Nothing
+// MulScalar gives c times x, of x's shape; c is rounded to x's dtype first. x is of a float dtype and any shape. Nothing
 // is saved.
 func MulScalar(s *autograd.Scope, x *autograd.Value, c float64) *autograd.Value {
 	return autograd.Apply(s, &unaryOp{mulScalarRule, kernel.UnaryScale, c}, x)
 }
 
-// Neg gives -x, of x's shape. x is Float32 or Float64 of any shape. Nothing is saved.
+// Neg gives -x, of x's shape. x is of a float dtype and any shape. Nothing is saved.
 func Neg(s *autograd.Scope, x *autograd.Value) *autograd.Value { return autograd.Apply(s, negOp, x) }
 
-// Exp gives e^x, of x's shape. x is Float32 or Float64 of any shape. The output is saved.
+// Exp gives e^x, of x's shape. x is of a float dtype and any shape. The output is saved.
 func Exp(s *autograd.Scope, x *autograd.Value) *autograd.Value { return autograd.Apply(s, expOp, x) }
 
-// Log gives the natural logarithm of x, of x's shape: -Inf at 0, NaN below. x is Float32 or Float64 of any shape, and is
+// Log gives the natural logarithm of x, of x's shape: -Inf at 0, NaN below. x is of a float dtype and any shape, and is
 // saved.
 func Log(s *autograd.Scope, x *autograd.Value) *autograd.Value { return autograd.Apply(s, logOp, x) }
 
-// Sqrt gives the square root of x, of x's shape: NaN below 0. Its gradient at 0 is g times Inf. x is Float32 or Float64 of
+// Sqrt gives the square root of x, of x's shape: NaN below 0. Its gradient at 0 is g times Inf. x is of a float dtype of
 // any shape. The output is saved.
 func Sqrt(s *autograd.Scope, x *autograd.Value) *autograd.Value { return autograd.Apply(s, sqrtOp, x) }
 
-// Rsqrt gives 1 over the square root of x, of x's shape. x is Float32 or Float64 of any shape. The output is saved.
+// Rsqrt gives 1 over the square root of x, of x's shape. x is of a float dtype and any shape. The output is saved.
 func Rsqrt(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, rsqrtOp, x)
 }
 
-// Reciprocal gives 1/x, of x's shape. x is Float32 or Float64 of any shape. The output is saved.
+// Reciprocal gives 1/x, of x's shape. x is of a float dtype and any shape. The output is saved.
 func Reciprocal(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, reciprocalOp, x)
 }
 
-// Square gives x times x, of x's shape. x is Float32 or Float64 of any shape, and is saved.
+// Square gives x times x, of x's shape. x is of a float dtype and any shape, and is saved.
 func Square(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, squareOp, x)
 }
 
 // PowScalar gives x to the power of exponent, of x's shape: torch's pow with a number. A negative x has a power for whole
-// exponents only, else NaN. x is Float32 or Float64 of any shape, and is saved. With exponent 0 the gradient is 0 whatever
+// exponents only, else NaN. x is of a float dtype and any shape, and is saved. With exponent 0 the gradient is 0 whatever
 // x is.
 func PowScalar(s *autograd.Scope, x *autograd.Value, exponent float64) *autograd.Value {
 	return autograd.Apply(s, &unaryOp{powRule, kernel.UnaryPow, exponent}, x)
 }
 
-// Abs gives |x|, of x's shape. x is Float32 or Float64 of any shape, and is saved. The gradient at 0 is 0, and NaN where x
+// Abs gives |x|, of x's shape. x is of a float dtype and any shape, and is saved. The gradient at 0 is 0, and NaN where x
 // is (torch's depends on how the loop was compiled).
 func Abs(s *autograd.Scope, x *autograd.Value) *autograd.Value { return autograd.Apply(s, absOp, x) }
 
-// Sin gives the sine of x, of x's shape. x is Float32 or Float64 of any shape, and is saved.
+// Sin gives the sine of x, of x's shape. x is of a float dtype and any shape, and is saved.
 func Sin(s *autograd.Scope, x *autograd.Value) *autograd.Value { return autograd.Apply(s, sinOp, x) }
 
-// Cos gives the cosine of x, of x's shape. x is Float32 or Float64 of any shape, and is saved.
+// Cos gives the cosine of x, of x's shape. x is of a float dtype and any shape, and is saved.
 func Cos(s *autograd.Scope, x *autograd.Value) *autograd.Value { return autograd.Apply(s, cosOp, x) }
 
-// Erf gives the error function of x, of x's shape. x is Float32 or Float64 of any shape, and is saved.
+// Erf gives the error function of x, of x's shape. x is of a float dtype and any shape, and is saved.
 func Erf(s *autograd.Scope, x *autograd.Value) *autograd.Value { return autograd.Apply(s, erfOp, x) }
 
-// Tanh gives the hyperbolic tangent of x, of x's shape. x is Float32 or Float64 of any shape. The output is saved.
+// Tanh gives the hyperbolic tangent of x, of x's shape. x is of a float dtype and any shape. The output is saved.
 func Tanh(s *autograd.Scope, x *autograd.Value) *autograd.Value { return autograd.Apply(s, tanhOp, x) }
 
-// Sigmoid gives 1/(1+e^-x), of x's shape. x is Float32 or Float64 of any shape. The output is saved.
+// Sigmoid gives 1/(1+e^-x), of x's shape. x is of a float dtype and any shape. The output is saved.
 func Sigmoid(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, sigmoidOp, x)
 }
 
-// SiLU gives x sigmoid(x), of x's shape. x is Float32 or Float64 of any shape, and is saved. Where SiLU is multiplied by
+// SiLU gives x sigmoid(x), of x's shape. x is of a float dtype and any shape, and is saved. Where SiLU is multiplied by
 // something, as in SwiGLU, use [SwiGLU].
 func SiLU(s *autograd.Scope, x *autograd.Value) *autograd.Value { return autograd.Apply(s, siluOp, x) }
 
-// Softplus gives ln(1 + e^x), and x itself where x > 20, of x's shape: torch's with beta 1 and threshold 20. x is Float32
-// or Float64 of any shape, and is saved.
+// Softplus gives ln(1 + e^x), and x itself where x > 20, of x's shape: torch's with beta 1 and threshold 20. x is of
+// a float dtype of any shape, and is saved.
 func Softplus(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, softplusOp, x)
 }
 
-// ELU gives x where x > 0, else alpha (e^x - 1), of x's shape. x is Float32 or Float64 of any shape, and is saved.
+// ELU gives x where x > 0, else alpha (e^x - 1), of x's shape. x is of a float dtype and any shape, and is saved.
 func ELU(s *autograd.Scope, x *autograd.Value, alpha float64) *autograd.Value {
 	return autograd.Apply(s, &unaryOp{eluRule, kernel.UnaryELU, alpha}, x)
 }
@@ -112,13 +112,13 @@ var (
 	mulScalarRule = &autograd.Rule{Name: "mul_scalar", Strided: true}
 	negOp         = &unaryOp{&autograd.Rule{Name: "neg", Strided: true}, kernel.UnaryScale, -1}
 
-	expOp        = &unaryOp{&autograd.Rule{Name: "exp", Reads: ofY, Strided: true}, kernel.UnaryExp, 0}
-	logOp        = &unaryOp{&autograd.Rule{Name: "log", Reads: ofX, Strided: true}, kernel.UnaryLog, 0}
+	expOp        = &unaryOp{&autograd.Rule{Name: "exp", Cast: autograd.CastFull, Reads: ofY, Strided: true}, kernel.UnaryExp, 0}
+	logOp        = &unaryOp{&autograd.Rule{Name: "log", Cast: autograd.CastFull, Reads: ofX, Strided: true}, kernel.UnaryLog, 0}
 	sqrtOp       = &unaryOp{&autograd.Rule{Name: "sqrt", Reads: ofY, Strided: true}, kernel.UnarySqrt, 0}
-	rsqrtOp      = &unaryOp{&autograd.Rule{Name: "rsqrt", Reads: ofY, Strided: true}, kernel.UnaryRsqrt, 0}
-	reciprocalOp = &unaryOp{&autograd.Rule{Name: "reciprocal", Reads: ofY, Strided: true}, kernel.UnaryReciprocal, 0}
-	squareOp     = &unaryOp{&autograd.Rule{Name: "square", Reads: ofX, Strided: true}, kernel.UnarySquare, 0}
-	powRule      = &autograd.Rule{Name: "pow", Reads: ofX, Strided: true}
+	rsqrtOp      = &unaryOp{&autograd.Rule{Name: "rsqrt", Cast: autograd.CastFull, Reads: ofY, Strided: true}, kernel.UnaryRsqrt, 0}
+	reciprocalOp = &unaryOp{&autograd.Rule{Name: "reciprocal", Cast: autograd.CastFull, Reads: ofY, Strided: true}, kernel.UnaryReciprocal, 0}
+	squareOp     = &unaryOp{&autograd.Rule{Name: "square", Cast: autograd.CastFull, Reads: ofX, Strided: true}, kernel.UnarySquare, 0}
+	powRule      = &autograd.Rule{Name: "pow", Cast: autograd.CastFull, Reads: ofX, Strided: true}
 	absOp        = &unaryOp{&autograd.Rule{Name: "abs", Reads: ofX, Strided: true}, kernel.UnaryAbs, 0}
 	sinOp        = &unaryOp{&autograd.Rule{Name: "sin", Reads: ofX, Strided: true}, kernel.UnarySin, 0}
 	cosOp        = &unaryOp{&autograd.Rule{Name: "cos", Reads: ofX, Strided: true}, kernel.UnaryCos, 0}
@@ -126,7 +126,7 @@ var (
 	tanhOp       = &unaryOp{&autograd.Rule{Name: "tanh", Reads: ofY, Strided: true}, kernel.UnaryTanh, 0}
 	sigmoidOp    = &unaryOp{&autograd.Rule{Name: "sigmoid", Reads: ofY, Strided: true}, kernel.UnarySigmoid, 0}
 	siluOp       = &unaryOp{&autograd.Rule{Name: "silu", Reads: ofX, Strided: true}, kernel.UnarySiLU, 0}
-	softplusOp   = &unaryOp{&autograd.Rule{Name: "softplus", Reads: ofX, Strided: true}, kernel.UnarySoftplus, 0}
+	softplusOp   = &unaryOp{&autograd.Rule{Name: "softplus", Cast: autograd.CastFull, Reads: ofX, Strided: true}, kernel.UnarySoftplus, 0}
 	eluRule      = &autograd.Rule{Name: "elu", Reads: ofX, Strided: true}
 )
 

@@ -20,7 +20,7 @@ import (
 // Log(Where(x > 0, x, 1)) and not Where(x > 0, Log(x), 0).
 
 // Where gives a where cond holds and b elsewhere, of the shape that all three broadcast to. cond is Bool; a and b have
-// equal dtypes: Float32, Float64, or Int64 and Int32, which have no gradients. cond is saved.
+// equal dtypes: a float dtype, or Int64 and Int32, which have no gradients. cond is saved.
 func Where(s *autograd.Scope, cond, a, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, whereOp{}, cond, a, b)
 }
@@ -35,7 +35,7 @@ type whereOp struct{}
 
 var (
 	byCond    = []autograd.Ref{autograd.In(0)}
-	whereRule = &autograd.Rule{Name: "where", Reads: [][]autograd.Ref{nil, byCond, byCond}, Broadcast: true, Strided: true}
+	whereRule = &autograd.Rule{Name: "where", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{nil, byCond, byCond}, Broadcast: true, Strided: true}
 )
 
 func (whereOp) Rule() *autograd.Rule { return whereRule }

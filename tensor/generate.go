@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/thimble-ml/thimble/internal/kernel"
+
 // source is a rule for elements: dst[i] becomes the value of the element with row-major index at+i, at being a multiple of
 // chunk. What it gives for an index depends on nothing else, so that chunks, strides and workers change no value.
 type source interface {
@@ -71,7 +73,7 @@ func putOddBF16(dst []uint16, step int, v []float64) {
 
 func oddAll(mid []float32, v []float64) []float32 {
 	for k, x := range v {
-		mid[k] = odd64(x)
+		mid[k] = kernel.Odd32(x)
 	}
 	return mid
 }

@@ -14,20 +14,6 @@ import (
 // on the way (Boldo and Melquiond 2008): cut off toward zero, the last bit set if that lost anything. With two bits more
 // than the half, which float32 has, nearest of odd is nearest.
 
-// odd64 is v rounded to odd. NaN stays NaN.
-func odd64(v float64) float32 {
-	f := float32(v)
-	back := float64(f)
-	if back == v || v != v {
-		return f
-	}
-	bits := math.Float32bits(f)
-	if math.Abs(back) > math.Abs(v) {
-		bits-- // toward zero; an infinity becomes the largest number
-	}
-	return math.Float32frombits(bits | 1)
-}
-
 // oddInt is v rounded to odd.
 func oddInt(v int64) float32 {
 	size := uint64(max(v, -v)) // 2^63 for the least
@@ -48,9 +34,9 @@ func oddInt(v int64) float32 {
 // toHalf is v as an element of a half type, rounded once.
 func toHalf(dt DType, v float64) uint16 {
 	if dt == Float16 {
-		return float16.Fromfloat32(odd64(v)).Bits()
+		return float16.Fromfloat32(kernel.Odd32(v)).Bits()
 	}
-	return uint16(ToBF16(odd64(v)))
+	return uint16(ToBF16(kernel.Odd32(v)))
 }
 
 // fromHalf is the value of an element of a half type.
@@ -81,7 +67,7 @@ func (t *Tensor) loadFloats(dst []float32, at, step int) {
 		gather(dst, words[float32](t)[at:], step)
 	case Float64:
 		for k, s := 0, words[float64](t)[at:]; k < len(dst); k++ {
-			dst[k] = odd64(s[k*step])
+			dst[k] = kernel.Odd32(s[k*step])
 		}
 	case Float16:
 		var h [chunk]uint16

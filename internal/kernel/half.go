@@ -72,3 +72,18 @@ func F32ToBF16(dst []uint16, src []float32) {
 		dst[i] = uint16(h)
 	}
 }
+
+// Odd32 is v rounded to odd: cut off toward zero, the last bit set if that lost anything (Boldo and Melquiond, 2008). A
+// half type rounded from that is rounded once. NaN stays NaN.
+func Odd32(v float64) float32 {
+	f := float32(v)
+	back := float64(f)
+	if back == v || v != v {
+		return f
+	}
+	bits := math.Float32bits(f)
+	if math.Abs(back) > math.Abs(v) {
+		bits-- // toward zero; an infinity becomes the largest number
+	}
+	return math.Float32frombits(bits | 1)
+}

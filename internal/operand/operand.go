@@ -25,3 +25,16 @@ func over[T any](t *tensor.Tensor, data []T) kernel.Strided[T] {
 	}
 	return o
 }
+
+// Half shows a tensor of a half type as its bits.
+func Half(t *tensor.Tensor) (kernel.Half, kernel.Strided[uint16]) {
+	return HalfOf(t.DType()), Words[uint16](t)
+}
+
+// HalfOf is a half type as kernels name it.
+func HalfOf(dt tensor.DType) kernel.Half {
+	if dt == tensor.BFloat16 {
+		return kernel.BF16
+	}
+	return kernel.F16
+}

@@ -1,0 +1,237 @@
+package autograd
+
+import (
+	"errors"
+
+	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/internal/operand"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/tensor"
+)
+
+// Half types (R10). They are how tensors are stored, saved and handed on; kernels compute in float32. An op whose rule does
+// not say Halves gets float32 copies of what it reads, fills float32 copies of what it gives, and the engine rounds those
+// once. The copies are counted as Temporary and live as long as the kernel runs. Hidden outputs, such as row statistics,
+// stay in float32.
+
+func isHalf(dt tensor.DType) bool { return dt == tensor.Float16 || dt == tensor.BFloat16 }
+
+// sight is how the kernels of one call of an op see its tensors.
+type sight struct {
+	wide bool         // halves as float32
+	low  tensor.DType // what parameters in float32 are rounded to before they are used; Float32: nothing
+	out  tensor.DType // of outputs that a wide op says are float32
+}
+
+// spec is the spec that kernels see for s.
+func (st *sight) spec(s tensor.Spec) tensor.Spec {
+	if st.wide && isHalf(s.DType) {
+		s.DType = tensor.Float32
+	}
+	return s
+}
+
+// converts tells whether a kernel sees another tensor than the one that is there.
+func (st *sight) converts(dt tensor.DType, par bool) bool {
+	return st.wide && (isHalf(dt) || par && dt == tensor.Float32 && st.low != tensor.Float32)
+}
+
+var errMixed = errors.New("want equal dtypes; convert with Cast, or work under autocast")
+
+// look decides how the kernels see the inputs.
+func (w *work) look(op Op) {
+	w.seen, w.sight = append(w.seen[:0], w.specs...), sight{}
+	p := w.s.m.Cast
+	half, single, double := tensor.Float32, false, false
+	for _, s := range w.specs {
+		switch {
+		case s.DType == tensor.Float32:
+			single = true
+		case s.DType == tensor.Float64:
+			double = true
+		case !isHalf(s.DType):
+		case half == tensor.Float32:
+			half = s.DType
+		case half != s.DType:
+			w.fail(errMixed)
+		}
+	}
+	if p.On() && w.rule.Cast == CastLow && single && half == tensor.Float32 {
+		half = p.Low // of parameters alone
+	}
+	if half == tensor.Float32 || double || moves(op) || w.rule.Halves {
+		return
+	}
+	if single && !p.On() {
+		w.fail(errMixed)
+	}
+	w.sight = sight{wide: true, out: w.resultType(half, single)}
+	if p.On() && w.rule.Cast == CastLow {
+		w.sight.low = p.Low
+	}
+	for i := range w.seen {
+		w.seen[i] = w.sight.spec(w.seen[i])
+	}
+}
+
+// moves tells of an op that makes views, or puts tensors side by side: it takes every dtype as it is.
+func moves(op Op) bool {
+	if _, ok := op.(Viewer); ok {
+		return true
+	}
+	_, ok := op.(Joiner)
+	return ok
+}
+
+// resultType is the dtype of what the op says is float32.
+func (w *work) resultType(half tensor.DType, single bool) tensor.DType {
+	switch {
+	case w.rule.InPlace:
+		return w.specs[0].DType
+	case !single && (!w.s.m.Cast.On() || w.rule.Cast != CastFull):
+		return half
+	case w.rule.Cast == CastLow:
+		return w.s.m.Cast.Low
+	case w.rule.Cast == CastKeep && w.specs[0].DType == half:
+		return half
+	}
+	return tensor.Float32
+}
+
+// narrow gives the outputs the dtype that they are stored in.
+func (w *work) narrow() {
+	if !w.sight.wide {
+		return
+	}
+	for i := range w.sh.Out[:len(w.sh.Out)-w.sh.Hidden] {
+		if o := &w.sh.Out[i]; o.DType == tensor.Float32 {
+			o.DType = w.sight.out
+		}
+	}
+}
+
+// converted gives t as float32, contiguous, listed in temps.
+func (ss *Session) converted(st *sight, t *tensor.Tensor, temps *[]tensor.Tensor, site memory.Site) (tensor.Tensor, error) {
+	spec := tensor.Spec{DType: tensor.Float32, Shape: t.Shape()}
+	c, err := tensor.Make(ss.dev, memory.Temporary, site, spec)
+	if err != nil {
+		return c, err
+	}
+	*temps = append(*temps, c)
+	switch {
+	case ss.Dry():
+	case isHalf(t.DType()):
+		ss.convert(&c, t, false)
+	default:
+		ss.quantize(&c, t, st.low)
+	}
+	return c, nil
+}
+
+// results sets what the kernel fills: the outputs, or float32 in their stead.
+func (w *work) results() error {
+	for i := range w.outs {
+		t := w.outs[i]
+		switch {
+		case !w.sight.wide || t.Empty() || !isHalf(t.DType()):
+		case w.rule.InPlace && i == 0:
+			t = w.f.In[0]
+		default:
+			c, err := tensor.Make(w.ss.dev, memory.Temporary, w.site, w.sight.spec(t.Spec()))
+			if err != nil {
+				return err
+			}
+			w.temps = append(w.temps, c)
+			t = c
+		}
+		w.f.Out = append(w.f.Out, t)
+	}
+	return nil
+}
+
+// round puts what the kernel filled into the outputs.
+func (w *work) round() {
+	if !w.sight.wide || w.ss.Dry() {
+		return
+	}
+	for i := range w.outs {
+		if t := &w.outs[i]; !t.Empty() && isHalf(t.DType()) {
+			w.ss.convert(t, &w.f.Out[i], false)
+		}
+	}
+}
+
+// incoming widens the gradients of the outputs.
+func (c *call) incoming(site memory.Site) {
+	if !c.b.node.sight.wide {
+		return
+	}
+	for i, t := range c.b.grads {
+		if !t.Empty() {
+			c.b.grads[i] = c.seen(t, site)
+		}
+	}
+}
+
+// seen is t as the kernels see it.
+func (c *call) seen(t tensor.Tensor, site memory.Site) tensor.Tensor {
+	st := &c.b.node.sight
+	if !st.converts(t.DType(), false) {
+		return t
+	}
+	w, err := c.p.ss.converted(st, &t, &c.temps, site)
+	if err != nil {
+		raise(site.Op, site.Scope, []tensor.Spec{t.Spec()}, err)
+	}
+	return w
+}
+
+// convert fills dst with src in its dtype, or adds it, rounding once: one is float32, the other a half type.
+func (ss *Session) convert(dst, src *tensor.Tensor, add bool) {
+	n := dst.Elems()
+	if isHalf(src.DType()) {
+		h, s := operand.Half(src)
+		d := operand.Of[float32](dst)
+		ss.workers.Run(ss.lanes, kernel.Chunks(n), func(_, c int) {
+			lo, hi := kernel.Range(n, c)
+			kernel.Widen(h, d, add, s, lo, hi)
+		})
+		return
+	}
+	h, d := operand.Half(dst)
+	s := operand.Of[float32](src)
+	ss.workers.Run(ss.lanes, kernel.Chunks(n), func(_, c int) {
+		lo, hi := kernel.Range(n, c)
+		kernel.Round(h, d, add, s, lo, hi)
+	})
+}
+
+// quantize fills dst with src rounded to a half type: both are float32.
+func (ss *Session) quantize(dst, src *tensor.Tensor, low tensor.DType) {
+	d, s := operand.Of[float32](dst), operand.Of[float32](src)
+	n := dst.Elems()
+	h := operand.HalfOf(low)
+	ss.workers.Run(ss.lanes, kernel.Chunks(n), func(_, c int) {
+		lo, hi := kernel.Range(n, c)
+		kernel.Quantize(h, d, s, lo, hi)
+	})
+}
+
+// sumHalf is sumInto where a half type is involved: the sum is made in float32, from a float32 copy of src, and rounded
+// once.
+func (p *pass) sumHalf(dst, src *tensor.Tensor, add bool, site memory.Site) {
+	from := *src
+	if isHalf(src.DType()) {
+		from = p.alloc(memory.Temporary, tensor.Spec{DType: tensor.Float32, Shape: src.Shape()}, site)
+		defer from.Release()
+		p.ss.put(&from, src, false)
+	}
+	if !isHalf(dst.DType()) {
+		p.sumInto(dst, &from, add, site)
+		return
+	}
+	to := p.alloc(memory.Temporary, tensor.Spec{DType: tensor.Float32, Shape: dst.Shape()}, site)
+	defer to.Release()
+	p.sumInto(&to, &from, false, site)
+	p.ss.put(dst, &to, add)
+}

@@ -325,14 +325,14 @@ func (w *work) compute(op Op, need bool) {
 	visible := len(w.sh.Out) - w.sh.Hidden
 	for i, sp := range w.sh.Out {
 		var t tensor.Tensor
+		var err error
 		switch {
 		case w.rule.InPlace && i == 0:
-			t = *w.args[0].Retain()
+			t, err = w.ownCopy()
 		case i < visible || need:
-			var err error
 			t, err = tensor.Make(w.ss.dev, memory.Temporary, w.site, sp)
-			w.failIf(err)
 		}
+		w.failIf(err)
 		w.outs = append(w.outs, t)
 	}
 	for i := range w.args {

@@ -93,6 +93,9 @@ func (p *pass) run(s *Scope, v *Value, opts []BackwardOption) {
 	c, done := s.child("backward")
 	defer done()
 	p.s = c.NoGrad()
+	outer := ss.pass
+	ss.pass = p
+	defer func() { ss.pass = outer }()
 	ss.enter("backward", s.path)
 	defer ss.leave()
 	defer p.end()
@@ -264,6 +267,11 @@ func (p *pass) visit(n *node) {
 	}
 	if !n.leaf || p.capture {
 		n.releaseGrads()
+	}
+	for i := range n.saved {
+		if pk := n.saved[i].pk; pk != nil && (p.retain || pk.refs > 1) { // otherwise Drop follows at once
+			pk.read(p)
+		}
 	}
 	if !p.retain {
 		n.spent = n.spent || len(n.saved) > 0

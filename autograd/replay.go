@@ -16,6 +16,9 @@ type Memo interface {
 	Record(rule *Rule, at memory.Site, outs []tensor.Tensor) error
 	// Recall gives what Record kept for this op, one reference to the caller for each, or false: then the op runs.
 	Recall(rule *Rule, at memory.Site, specs []tensor.Spec) ([]tensor.Tensor, bool, error)
+	// Keeps tells whether b is what Record kept. An in-place operation on such a storage works on a copy of it: what is
+	// kept must stay as it was.
+	Keeps(b *memory.Buffer) bool
 }
 
 // ErrStop, returned by a Saver's Pack inside a replay whose Modes name that saver, ends the replay: it has what it needs.
@@ -102,4 +105,22 @@ func (w *work) remember() {
 	err := m.Record(w.rule, w.site, w.outs)
 	w.ss.enter(w.site.Op, w.site.Scope)
 	w.failIf(err)
+}
+
+// ownCopy gives an in-place operation a copy of its first input if a memo keeps that.
+func (w *work) ownCopy() (tensor.Tensor, error) {
+	x := &w.args[0]
+	m := w.s.m.Memo
+	if m == nil || !m.Keeps(x.Buffer()) {
+		return *x.Retain(), nil
+	}
+	t, err := tensor.Make(w.ss.dev, memory.Temporary, w.site, x.Spec())
+	if err != nil {
+		return t, err
+	}
+	w.ss.copyTo(&t, x)
+	w.ss.plan.touch(x.Buffer())
+	*x = t
+	w.vals[0].version-- // the handle is refused from now on, as if its storage had been written to
+	return t, nil
 }

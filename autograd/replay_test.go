@@ -50,6 +50,17 @@ func (m *listMemo) Recall(rule *autograd.Rule, _ memory.Site, specs []tensor.Spe
 	return outs, true, nil
 }
 
+func (m *listMemo) Keeps(b *memory.Buffer) bool {
+	for _, outs := range m.kept {
+		for i := range outs {
+			if outs[i].Buffer() == b {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (m *listMemo) drop() {
 	for _, outs := range m.kept {
 		for i := range outs {

@@ -33,7 +33,9 @@ type packed struct {
 	key    packKey
 	handle any
 	spec   tensor.Spec
-	refs   int
+	refs   int    // entries and Helds
+	pass   uint64 // the pass that left counts in
+	left   int    // readers whose turn is to come in that pass
 }
 
 // slot is one entry of a node's saved set: something that a gradient reads. Its tensor is in memory, in a saver's hands

@@ -49,6 +49,7 @@ type Session struct {
 	ctx     context.Context
 
 	cur    *owner // innermost open scope
+	pass   *pass  // innermost running one
 	nodeID uint64
 	passID uint64
 	stepID uint64

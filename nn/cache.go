@@ -93,6 +93,8 @@ func (c *KVCache) next(s *autograd.Scope, name string, layers int, tokens *autog
 
 func (c *KVCache) accepts(s *autograd.Scope, layers int, tokens tensor.Spec) error {
 	switch {
+	case s.Modes().Replay:
+		return errors.New("called in a recomputation, where the cache would grow a second time: generate outside of checkpointed regions")
 	case c == nil || len(c.layers) == 0:
 		return errors.New("the cache is nil or closed: want one from NewCache")
 	case c.sess != s.Session() || len(c.layers) != layers:

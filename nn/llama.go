@@ -14,7 +14,8 @@ type Llama struct {
 	Norm        *RMSNorm
 	LMHead      *Linear // nil: the embedding's table
 
-	Wrap Wrapper `nn:"-"`
+	Chain Chain   `nn:"-"` // nil: blocks run as they are
+	Wrap  Wrapper `nn:"-"` // around each block; nil: none
 }
 
 // LlamaLayer is one block of a Llama.
@@ -129,9 +130,7 @@ func (b *llamaBuilder) layer() *LlamaLayer {
 func (m *Llama) Forward(s *autograd.Scope, tokens *autograd.Value) *autograd.Value {
 	return s.Do("llama", func(s *autograd.Scope) *autograd.Value {
 		x := m.EmbedTokens.Forward(s.Named("embed"), tokens)
-		for i, l := range m.Layers {
-			x = m.Wrap.run(s, i, x, l)
-		}
+		x = runBlocks(s, m.Chain, m.Wrap, x, m.Layers)
 		return m.head(s, x)
 	})
 }

@@ -3,7 +3,6 @@ package nn
 import (
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/ops"
@@ -89,34 +88,6 @@ func (b *Block) add(s *autograd.Scope, h, x *autograd.Value) *autograd.Value {
 	return ops.AddInPlace(s, d, x)
 }
 
-// Forward is the type of Module.Forward.
-type Forward func(s *autograd.Scope, x *autograd.Value) *autograd.Value
-
-// Wrapper says how a model runs its i-th block: recomputed in backward, with what it saves offloaded. It is called once
-// for each block of a forward pass, in the block's scope ("blocks.3"), runs block on x once or, in a replay, more often,
-// and returns its result; block may be run in another scope than s. x stays the model's, which frees it when the wrapper
-// has returned. nil runs the block as it is, and so does a wrapper that returns block(s, x). Parameters and their names
-// are the same with a wrapper and without.
-type Wrapper func(s *autograd.Scope, i int, x *autograd.Value, block Forward) *autograd.Value
-
-// stage is a block of a model: forward frees x as early as it can if mine is true.
-type stage interface {
-	Module
-	forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value
-}
-
-// run runs block i in a scope of its own and frees x, which is the model's.
-func (w Wrapper) run(s *autograd.Scope, i int, x *autograd.Value, block stage) *autograd.Value {
-	y := s.Do("blocks."+strconv.Itoa(i), func(s *autograd.Scope) *autograd.Value {
-		if w == nil {
-			return block.forward(s, x, nil, true)
-		}
-		return w(s, i, x, block.Forward)
-	})
-	s.Free(x)
-	return y
-}
-
 // GPT is a decoder-only transformer with learned positions and a head that shares the embedding's table (Radford et al.,
 // 2019). Names are "wte.weight", "blocks.0.ln1.weight", "blocks.0.qkv.weight", "blocks.0.proj.weight", "blocks.0.fc.weight",
 // "blocks.0.out.weight", "ln_f.weight".
@@ -127,7 +98,8 @@ type GPT struct {
 	Blocks []*Block
 	LNF    *LayerNorm `nn:"ln_f"`
 
-	Wrap Wrapper `nn:"-"`
+	Chain Chain   `nn:"-"` // nil: blocks run as they are
+	Wrap  Wrapper `nn:"-"` // around each block; nil: none
 }
 
 // GPTConfig of a GPT. Vocab, Context, Dim, Heads and Layers are required.
@@ -173,9 +145,7 @@ func NewGPT(sess *autograd.Session, cfg GPTConfig) (*GPT, error) {
 func (m *GPT) Forward(s *autograd.Scope, tokens *autograd.Value) *autograd.Value {
 	return s.Do("gpt", func(s *autograd.Scope) *autograd.Value {
 		x := m.embed(s, tokens, 0)
-		for i, b := range m.Blocks {
-			x = m.Wrap.run(s, i, x, b)
-		}
+		x = runBlocks(s, m.Chain, m.Wrap, x, m.Blocks)
 		return m.head(s, x)
 	})
 }

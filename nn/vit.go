@@ -17,7 +17,8 @@ type ViT struct {
 	LNF    *LayerNorm `nn:"ln_f"`
 	Head   *Linear
 
-	Wrap Wrapper `nn:"-"`
+	Chain Chain   `nn:"-"` // nil: blocks run as they are
+	Wrap  Wrapper `nn:"-"` // around each block; nil: none
 }
 
 // ViTConfig of a ViT. All sizes but Channels are required; Patch must divide Image.
@@ -73,9 +74,7 @@ func NewViT(sess *autograd.Session, cfg ViTConfig) (*ViT, error) {
 func (m *ViT) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return s.Do("vit", func(s *autograd.Scope) *autograd.Value {
 		x := s.Do("embed", func(s *autograd.Scope) *autograd.Value { return m.embed(s, x) })
-		for i, b := range m.Blocks {
-			x = m.Wrap.run(s, i, x, b)
-		}
+		x = runBlocks(s, m.Chain, m.Wrap, x, m.Blocks)
 		return s.Do("head", func(s *autograd.Scope) *autograd.Value {
 			h := m.LNF.Forward(s, x)
 			s.Free(x)

@@ -20,16 +20,26 @@ type Held struct {
 // Save holds v until Drop. who names the holder in errors. A parameter is not handed to a saver: what is held is the
 // parameter and its version (R3).
 func (s *Scope) Save(v *Value, who string) *Held {
-	ss := s.live(who)
+	s.live(who)
 	v.use(who, s.path)
+	return s.hold(&v.t, v.par, who, Held{grad: v.RequiresGrad(), site: v.site})
+}
+
+// SaveTensor is Save for a tensor behind a value, as a Saver or Memo sees it.
+func (s *Scope) SaveTensor(t *tensor.Tensor, who string) *Held {
+	s.live(who)
+	return s.hold(t, nil, who, Held{site: t.Buffer().Site()})
+}
+
+func (s *Scope) hold(t *tensor.Tensor, par *Param, who string, h Held) *Held {
+	ss := s.o.ss
 	ss.enter(who, s.path)
 	defer ss.leave()
-	h := &Held{spec: v.Spec(), grad: v.RequiresGrad(), site: v.site}
-	if err := s.save(&h.sl, &v.t, v.par, memory.Site{Op: who, Scope: s.path}); err != nil {
-		raise(who, s.path, []tensor.Spec{v.Spec()}, err)
+	h.spec = t.Spec()
+	if err := s.save(&h.sl, t, par, memory.Site{Op: who, Scope: s.path}); err != nil {
+		raise(who, s.path, []tensor.Spec{h.spec}, err)
 	}
-	h.sl.ss = ss
-	return h
+	return &h
 }
 
 // Spec is that of the value.
@@ -55,7 +65,6 @@ func (h *Held) Get() (tensor.Tensor, error) {
 		sl.ss.enter("held", "")
 		t, err := sl.unpack()
 		sl.ss.leave()
-		sl.pk.read(sl.ss.pass)
 		return t, err
 	case sl.t.Empty():
 		return tensor.Tensor{}, fmt.Errorf("%s made by %s was dropped", h.spec, h.site)
@@ -76,6 +85,13 @@ func (h *Held) check(version uint32) error {
 		what = "parameter " + h.sl.par.name
 	}
 	return fmt.Errorf("%s, %s, has been modified by an inplace operation: it is at version %d; expected version %d instead: use the op that makes a new value, or move the write after Backward", h.spec, what, version, h.sl.version)
+}
+
+// Rest says that nobody will call Get again in the running pass (see PassSaver).
+func (h *Held) Rest() {
+	if h.sl.pk != nil {
+		h.sl.pk.read(h.sl.ss.pass)
+	}
 }
 
 // Drop ends the hold; a second Drop does nothing.

@@ -12,9 +12,11 @@ import (
 // chooses by the rule (Rule.Dear tells which outputs are worth their bytes) and relies on the replay running the same ops
 // in the same order. Views and in-place ops never reach it.
 type Memo interface {
-	// Record sees all outputs of an op, hidden ones too, after Forward. It keeps one only by Retain.
+	// Record sees all outputs of an op, hidden ones too, after Forward. It keeps one only by Retain, or by
+	// Scope.SaveTensor. In a replay it sees those of the ops that Recall had nothing for.
 	Record(rule *Rule, at memory.Site, outs []tensor.Tensor) error
-	// Recall gives what Record kept for this op, one reference to the caller for each, or false: then the op runs.
+	// Recall, asked in replays only, gives what Record kept for this op, one reference to the caller for each, or false:
+	// then the op runs.
 	Recall(rule *Rule, at memory.Site, specs []tensor.Spec) ([]tensor.Tensor, bool, error)
 	// Keeps tells whether b is what Record kept. An in-place operation on such a storage works on a copy of it: what is
 	// kept must stay as it was.
@@ -37,7 +39,7 @@ type stop struct {
 }
 
 // Replay runs f again in a child scope under the modes of its first run, as recomputation does: with m.Saver, m.Memo and
-// m.Rand as given, history recorded. In it a Memo recalls instead of recording, other savers are off, and Backward adds
+// m.Rand as given, history recorded. In it a Memo is asked to recall, other savers are off, and Backward adds
 // to no parameter's gradient. stopped tells that the saver ended it early with ErrStop; what f had made is released
 // either way.
 func (s *Scope) Replay(name string, m Modes, f func(*Scope)) (stopped bool) {
@@ -98,7 +100,7 @@ func (w *work) recall() bool {
 // remember shows the outputs to the memo.
 func (w *work) remember() {
 	m := w.s.m.Memo
-	if m == nil || w.s.m.Replay || w.rule.InPlace {
+	if m == nil || w.rule.InPlace {
 		return
 	}
 	w.ss.leave()

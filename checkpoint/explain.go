@@ -11,8 +11,6 @@ type watcher struct{}
 func watcherOf(m autograd.Memo) *watcher { w, _ := m.(*watcher); return w }
 
 func (w *watcher) saved(fr *frame, p *place)                                                {}
-func (w *watcher) ran(fr *frame, rule *autograd.Rule, at memory.Site, outs []tensor.Tensor) {}
-func (w *watcher) reruns(fr *frame, rule *autograd.Rule, at memory.Site)                    {}
 func (w *watcher) begin(fr *frame)                                                          {}
 func (w *watcher) end(fr *frame)                                                            {}
 func (w *watcher) Record(rule *autograd.Rule, at memory.Site, outs []tensor.Tensor) error   { return nil }

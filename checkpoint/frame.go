@@ -15,7 +15,8 @@ type frame struct {
 	modes  autograd.Modes
 	rand   tensor.Stream // where the random stream stood
 	path   string
-	inner  bool // opened within another region's second run
+	outer  *autograd.Scope // where the region was called: by its saver the region keeps what it keeps (C1)
+	inner  bool            // opened within another region's second run
 	ins    []*autograd.Held
 	inputs []input
 	places []*place
@@ -36,18 +37,19 @@ type place struct {
 	sum    uint64
 	ops    int // entries that the memo had
 
-	t       tensor.Tensor // Save: the storage; Recompute: what a second run brought, until it has been read
+	t       tensor.Tensor // Recompute: what a second run brought, until it has been read
 	version uint32
-	handle  any // Offload: the saver's
+	held    *autograd.Held // Save
+	handle  any            // Offload: the saver's
 	dead    bool
 }
 
 func newFrame(s *autograd.Scope, f Func, c config) *frame {
 	m := s.Modes()
-	fr := &frame{config: c, f: f, sess: s.Session(), modes: m, rand: *m.Rand, path: s.Path(), inner: m.Replay, open: true}
+	fr := &frame{config: c, f: f, sess: s.Session(), modes: m, rand: *m.Rand, path: s.Path(), outer: s, inner: m.Replay, open: true}
 	fr.watch = watcherOf(m.Memo)
-	if fr.policy != nil && !fr.inner { // in a second run nothing is worth keeping
-		fr.memo = &memo{fr: fr, makers: map[*memory.Buffer]maker{}, kept: map[*memory.Buffer]int{}}
+	if fr.policy != nil {
+		fr.memo = &memo{fr: fr, makers: map[*memory.Buffer]maker{}, kept: map[*memory.Buffer]bool{}}
 	}
 	return fr
 }
@@ -57,23 +59,18 @@ func (fr *frame) Replays() {}
 
 // Pack gives a place for t. It keeps or offloads t if the policy says so.
 func (fr *frame) Pack(t *tensor.Tensor, at memory.Site) (any, error) {
-	p := &place{fr: fr, i: len(fr.places), spec: t.Spec(), at: at, version: t.Version()}
+	p := &place{fr: fr, i: len(fr.places), spec: t.Spec(), at: at}
 	if fr.memo != nil {
 		p.action, p.ops = fr.memo.reads(t, at), len(fr.memo.entries)
 	}
 	if p.action == Offload {
-		h, err := fr.offload(t, at)
-		if err != nil {
+		if err := fr.offload(p, t, at); err != nil {
 			return nil, err
-		}
-		if p.handle = h; h == nil {
-			p.action = Save
 		}
 	}
 	switch p.action {
 	case Save:
-		asActivation(t.Buffer())
-		p.t = *t.Retain()
+		p.held = fr.outer.SaveTensor(t, "checkpoint")
 	case Recompute:
 		p.sum = fr.check.sum(t.Buffer().Bytes())
 		fr.needs++
@@ -83,8 +80,16 @@ func (fr *frame) Pack(t *tensor.Tensor, at memory.Site) (any, error) {
 	return p, nil
 }
 
-// offload packs t by the region's saver; nil: it stays in memory.
-func (fr *frame) offload(t *tensor.Tensor, at memory.Site) (any, error) {
+// offload gives t to the region's saver; what that leaves in memory is saved.
+func (fr *frame) offload(p *place, t *tensor.Tensor, at memory.Site) (err error) {
+	if p.handle, err = fr.pack(t, at); err == nil && p.handle == nil {
+		p.action = Save
+	}
+	return err
+}
+
+// pack packs t by the region's saver.
+func (fr *frame) pack(t *tensor.Tensor, at memory.Site) (any, error) {
 	if fr.saver == nil {
 		return nil, fr.errorf("the policy offloads %s of %s: give a saver with OffloadTo", t.Spec(), at)
 	}
@@ -101,7 +106,10 @@ func asActivation(b *memory.Buffer) {
 // Unpack gives what place h stands for, after a second run if need be.
 func (fr *frame) Unpack(d *memory.Device, h any) (tensor.Tensor, error) {
 	p := h.(*place)
-	if p.action == Offload {
+	switch p.action {
+	case Save:
+		return p.held.Get()
+	case Offload:
 		return fr.saver.Unpack(d, p.handle)
 	}
 	if p.t.Empty() {
@@ -112,7 +120,7 @@ func (fr *frame) Unpack(d *memory.Device, h any) (tensor.Tensor, error) {
 	return p.get()
 }
 
-// get gives the storage that p holds, with a reference for the caller.
+// get gives what a second run brought, with a reference for the caller.
 func (p *place) get() (tensor.Tensor, error) {
 	switch {
 	case p.t.Empty():
@@ -125,8 +133,11 @@ func (p *place) get() (tensor.Tensor, error) {
 
 // Rest lets what was recomputed go: nobody reads it any more in this pass (C2).
 func (fr *frame) Rest(h any) {
-	if p := h.(*place); p.action == Recompute {
-		p.clear()
+	switch p := h.(*place); p.action {
+	case Save:
+		p.held.Rest()
+	case Recompute:
+		drop(&p.t)
 	}
 }
 
@@ -134,21 +145,16 @@ func (fr *frame) Rest(h any) {
 func (fr *frame) Drop(h any) {
 	p := h.(*place)
 	p.dead = true
-	p.clear()
 	switch p.action {
+	case Save:
+		p.held.Drop()
 	case Offload:
 		fr.saver.Drop(p.handle)
 	case Recompute:
+		drop(&p.t)
 		fr.needs--
 	}
 	fr.settle()
-}
-
-func (p *place) clear() {
-	if !p.t.Empty() {
-		p.t.Release()
-		p.t = tensor.Tensor{}
-	}
 }
 
 // close ends the first run, however it ended.

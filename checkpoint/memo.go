@@ -6,14 +6,13 @@ import (
 	"github.com/thimble-ml/thimble/tensor"
 )
 
-// memo keeps the outputs of the ops that a policy chose, in the order in which they ran, and gives them back in the second
-// run (selective recomputation).
+// memo keeps the outputs of the ops that a policy chose, in the order in which they ran in the first run (selective
+// recomputation). A recaller gives them back in a second one.
 type memo struct {
 	fr      *frame
 	entries []entry
-	at      int                      // in the second run
-	makers  map[*memory.Buffer]maker // while the first run lasts
-	kept    map[*memory.Buffer]int   // storages of entries that are in memory
+	makers  map[*memory.Buffer]maker
+	kept    map[*memory.Buffer]bool // storages of entries
 }
 
 // entry is an op of the first run, with its outputs if they are kept.
@@ -23,14 +22,14 @@ type entry struct {
 	outs []output
 }
 
-// output is one of them: in memory, or in the saver's hands.
+// output is one of them: held by the saver around the region, or in the hands of the region's.
 type output struct {
-	t       tensor.Tensor
-	spec    tensor.Spec
-	version uint32
-	handle  any
+	held   *autograd.Held
+	handle any
+	spec   tensor.Spec
 }
 
+// maker is who made a storage.
 type maker struct {
 	rule    *autograd.Rule
 	at      memory.Site
@@ -43,12 +42,23 @@ func (m *memo) reads(t *tensor.Tensor, at memory.Site) Action {
 	if mk, ok := m.makers[t.Buffer()]; ok && mk.version == t.Version() {
 		q.Rule, q.Maker = mk.rule, mk.at
 	}
-	return m.fr.policy(q)
+	return m.decide(q)
+}
+
+// decide asks the policy. What the first run has offloaded, a region within an outer one's second run need not offload again.
+func (m *memo) decide(q Tensor) Action {
+	a := m.fr.policy(q)
+	if a == Offload && m.fr.inner {
+		return Recompute
+	}
+	return a
 }
 
 // Record asks the policy about the outputs of an op.
 func (m *memo) Record(rule *autograd.Rule, at memory.Site, outs []tensor.Tensor) error {
-	m.fr.watch.ran(m.fr, rule, at, outs)
+	if err := m.fr.watch.Record(rule, at, outs); err != nil {
+		return err
+	}
 	e := entry{rule: rule, at: m.fr.relative(at, m.fr.path)}
 	q := Tensor{Rule: rule, Maker: at, Block: m.fr.block}
 	whole := true
@@ -61,7 +71,7 @@ func (m *memo) Record(rule *autograd.Rule, at memory.Site, outs []tensor.Tensor)
 		m.makers[outs[i].Buffer()] = maker{rule, at, outs[i].Version()}
 	}
 	var err error
-	if a := m.fr.policy(q); whole && a != Recompute {
+	if a := m.decide(q); whole && a != Recompute {
 		err = m.keep(&e, outs, at, a)
 	}
 	m.entries = append(m.entries, e)
@@ -71,19 +81,18 @@ func (m *memo) Record(rule *autograd.Rule, at memory.Site, outs []tensor.Tensor)
 // keep keeps outs in e.
 func (m *memo) keep(e *entry, outs []tensor.Tensor, at memory.Site, a Action) error {
 	for i := range outs {
-		o := output{spec: outs[i].Spec(), version: outs[i].Version()}
+		o := output{spec: outs[i].Spec()}
 		if a == Offload {
 			flat := tensor.Over(outs[i].Buffer(), tensor.Of(o.spec.DType, outs[i].Elems()))
-			h, err := m.fr.offload(&flat, at)
+			h, err := m.fr.pack(&flat, at)
 			if err != nil {
 				return err
 			}
 			o.handle = h
 		}
 		if o.handle == nil {
-			asActivation(outs[i].Buffer())
-			o.t = *outs[i].Retain()
-			m.kept[outs[i].Buffer()]++
+			o.held = m.fr.outer.SaveTensor(&outs[i], "checkpoint")
+			m.kept[outs[i].Buffer()] = true
 		}
 		e.outs = append(e.outs, o)
 	}
@@ -91,48 +100,17 @@ func (m *memo) keep(e *entry, outs []tensor.Tensor, at memory.Site, a Action) er
 }
 
 // Keeps tells whether b is an entry's.
-func (m *memo) Keeps(b *memory.Buffer) bool { return m.kept[b] > 0 }
+func (m *memo) Keeps(b *memory.Buffer) bool { return m.kept[b] }
 
-// Recall gives what the first run kept of the op that now runs again.
-func (m *memo) Recall(rule *autograd.Rule, at memory.Site, _ []tensor.Spec) ([]tensor.Tensor, bool, error) {
-	m.fr.watch.reruns(m.fr, rule, at)
-	fr := m.fr
-	at.Scope = at.Scope[min(len(at.Scope), len(fr.path)+len("/recompute")):]
-	if m.at >= len(m.entries) {
-		return nil, false, fr.errorf("recomputation runs more than the %d ops of the forward pass: %s", len(m.entries), remedy)
-	}
-	e := &m.entries[m.at]
-	m.at++
-	if e.rule != rule {
-		return nil, false, fr.errorf("recomputation differs from the forward pass at op %d: it was %s, and is %s: %s", m.at-1, e.at, rule.Name, remedy)
-	}
-	outs, err := m.recall(e)
-	return outs, len(outs) > 0, err
-}
-
-func (m *memo) recall(e *entry) (outs []tensor.Tensor, err error) {
-	for i := range e.outs {
-		o := &e.outs[i]
-		switch {
-		case o.handle != nil:
-			t, err := m.fr.saver.Unpack(m.fr.sess.Device(), o.handle)
-			if err != nil {
-				return outs, err
-			}
-			outs = append(outs, tensor.Over(t.Buffer(), o.spec))
-		case o.t.Version() != o.version:
-			return outs, m.fr.errorf("the kept output %d of %s has been modified: use the op that makes a new value", i, e.at)
-		default:
-			outs = append(outs, *o.t.Retain())
-		}
-	}
-	return outs, nil
+// Recall has nothing: in a replay this is the first run of a region within an outer one's second.
+func (m *memo) Recall(rule *autograd.Rule, at memory.Site, specs []tensor.Spec) ([]tensor.Tensor, bool, error) {
+	return m.fr.watch.Recall(rule, at, specs)
 }
 
 // close ends the first run: what was kept after the last place that a second run fills is not wanted, since that stops
 // there.
 func (m *memo) close() {
-	m.makers = nil
+	m.makers, m.kept = nil, nil
 	n := 0
 	for _, p := range m.fr.places {
 		if p.action == Recompute && !p.dead {
@@ -148,14 +126,9 @@ func (m *memo) drop(n int) {
 		for _, o := range m.entries[i].outs {
 			if o.handle != nil {
 				m.fr.saver.Drop(o.handle)
-				continue
-			}
-			if b := o.t.Buffer(); m.kept[b] > 1 {
-				m.kept[b]--
 			} else {
-				delete(m.kept, b)
+				o.held.Drop()
 			}
-			o.t.Release()
 		}
 		m.entries[i].outs = nil
 	}
@@ -172,10 +145,66 @@ func (fr *frame) forwardMemo() autograd.Memo {
 	return nil
 }
 
-// replayMemo is forwardMemo for a second run.
-func (fr *frame) replayMemo() autograd.Memo {
-	if fr.memo != nil {
-		fr.memo.at = 0
+// replayMemo is what a second run shows them to.
+func (fr *frame) replayMemo(r *replay) autograd.Memo {
+	switch {
+	case fr.memo != nil:
+		return &recaller{r: r, given: map[*memory.Buffer]bool{}}
+	case fr.watch != nil:
+		return fr.watch
 	}
-	return fr.forwardMemo()
+	return nil
 }
+
+// recaller gives a second run what the memo kept.
+type recaller struct {
+	r     *replay
+	at    int                     // next entry
+	given map[*memory.Buffer]bool // storages that it gave
+}
+
+// Recall gives what the first run kept of the op that now runs again.
+func (c *recaller) Recall(rule *autograd.Rule, at memory.Site, specs []tensor.Spec) ([]tensor.Tensor, bool, error) {
+	fr := c.r.fr
+	if c.at >= len(fr.memo.entries) {
+		return nil, false, fr.errorf("recomputation runs more than the %d ops of the forward pass, here %s: %s", len(fr.memo.entries), fr.relative(at, c.r.path), remedy)
+	}
+	e := &fr.memo.entries[c.at]
+	c.at++
+	if is := fr.relative(at, c.r.path); e.rule != rule || e.at != is {
+		return nil, false, fr.errorf("recomputation differs from the forward pass at op %d: it was %s, and is %s: %s", c.at-1, e.at, is, remedy)
+	}
+	if len(e.outs) == 0 {
+		return fr.watch.Recall(rule, at, specs)
+	}
+	outs, err := c.recall(e)
+	return outs, true, err
+}
+
+func (c *recaller) recall(e *entry) (outs []tensor.Tensor, err error) {
+	fr := c.r.fr
+	for _, o := range e.outs {
+		var t tensor.Tensor
+		if o.handle != nil {
+			if t, err = fr.saver.Unpack(fr.sess.Device(), o.handle); err == nil {
+				t = tensor.Over(t.Buffer(), o.spec)
+			}
+		} else if t, err = o.held.Get(); err == nil {
+			o.held.Rest()
+		}
+		if err != nil {
+			return outs, err
+		}
+		c.given[t.Buffer()] = true
+		outs = append(outs, t)
+	}
+	return outs, nil
+}
+
+// Record sees an op that ran again.
+func (c *recaller) Record(rule *autograd.Rule, at memory.Site, outs []tensor.Tensor) error {
+	return c.r.fr.watch.Record(rule, at, outs)
+}
+
+// Keeps tells whether b is kept for other second runs.
+func (c *recaller) Keeps(b *memory.Buffer) bool { return c.given[b] }

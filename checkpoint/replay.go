@@ -36,7 +36,7 @@ func (fr *frame) recompute() error {
 	r := &replay{fr: fr, need: fr.lastNeeded()}
 	m := fr.modes
 	rand := fr.rand
-	m.Rand, m.Saver, m.Memo = &rand, r, fr.replayMemo()
+	m.Rand, m.Saver, m.Memo = &rand, r, fr.replayMemo(r)
 	fr.runs++
 	fr.watch.begin(fr)
 	defer fr.watch.end(fr)
@@ -58,6 +58,7 @@ func (fr *frame) load() (ts []tensor.Tensor, err error) {
 			if t, err = in.Get(); err != nil {
 				return ts, fr.errorf("input %d: %w", i, err)
 			}
+			in.Rest()
 		}
 		ts = append(ts, t)
 		if in.Param() == nil && fr.check.sum(t.Buffer().Bytes()) != fr.inputs[i].sum {
@@ -111,7 +112,7 @@ func (p *place) wanted() bool { return p.action == Recompute && !p.dead && p.t.E
 // rest ends what a pass has recomputed.
 func (fr *frame) rest() {
 	for _, p := range fr.places {
-		fr.Rest(p)
+		drop(&p.t)
 	}
 }
 
@@ -143,7 +144,7 @@ func (r *replay) Pack(t *tensor.Tensor, at memory.Site) (any, error) {
 	if r.n >= r.need {
 		return nil, autograd.ErrStop // C3
 	}
-	if p.dead || p.action == Offload {
+	if p.dead || p.action != Recompute {
 		return &again{t: *t.Retain()}, nil
 	}
 	return &again{p: p}, nil

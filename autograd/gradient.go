@@ -2,6 +2,7 @@ package autograd
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
@@ -131,6 +132,7 @@ type call struct {
 	in     []tensor.Spec
 	temps  []tensor.Tensor
 	loaded []tensor.Tensor
+	from   []*packed // where each of loaded was unpacked from; nil: it was in memory, or a parameter
 	finish []finish
 }
 
@@ -203,6 +205,8 @@ func (c *call) end() {
 	clear(c.b.out)
 	clear(c.b.dst)
 	clear(c.in)
+	clear(c.from)
+	c.from = c.from[:0]
 	c.in, c.temps, c.loaded, c.finish = c.in[:0], c.temps[:0], c.loaded[:0], c.finish[:0]
 	ss := c.p.ss
 	clear(c.b.grads)
@@ -252,12 +256,11 @@ func (c *call) read() {
 		if !c.wanted(sl.ref) {
 			continue
 		}
-		t, err := sl.load(n)
+		t, err := c.load(sl)
 		if err != nil {
 			raise(n.site.Op, n.site.Scope, n.specs(), err)
 		}
 		c.p.ss.plan.touch(t.Buffer())
-		c.loaded = append(c.loaded, t)
 		if sl.ref < 0 {
 			c.b.out[^sl.ref] = c.seen(t, n.gradSite())
 			continue
@@ -267,6 +270,21 @@ func (c *call) read() {
 			raise(n.site.Op, n.site.Scope, n.specs(), err)
 		}
 	}
+}
+
+// load gives what sl saved and holds it until the call ends. Views of one storage that a saver holds (q, k and v of one
+// product) are unpacked once.
+func (c *call) load(sl *slot) (tensor.Tensor, error) {
+	if sl.pk != nil {
+		if i := slices.Index(c.from, sl.pk); i >= 0 {
+			return sl.t.On(c.loaded[i].Buffer()), nil
+		}
+	}
+	t, err := sl.load(c.b.node)
+	if err == nil {
+		c.loaded, c.from = append(c.loaded, t), append(c.from, sl.pk)
+	}
+	return t, err
 }
 
 // wanted tells whether a gradient that the kernel computes reads ref.

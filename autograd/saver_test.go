@@ -108,6 +108,7 @@ func TestSaver(t *testing.T) {
 	})
 	require.Equal(t, want, grad(w))
 	require.Equal(t, 2, sv.packs, "h and y once each: %v", sv.specs) // R4
+	require.Equal(t, 3, sv.unpacks, "each op that reads a storage unpacks it once, whatever views it reads")
 	require.Equal(t, sv.packs, sv.drops)
 	require.Zero(t, host.Stats().Live)
 	w.ZeroGrad()

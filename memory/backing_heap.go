@@ -2,7 +2,10 @@
 
 package memory
 
-import "unsafe"
+import (
+	"errors"
+	"unsafe"
+)
 
 // backing is Go's heap: one slice a buffer. The race detector sees nothing of mapped memory, so it gets this, as does
 // a system without mmap. Placement and figures are the same; only the bytes lie elsewhere.
@@ -18,6 +21,10 @@ func (backing) at(_, n int64) unsafe.Pointer {
 	skip := -uintptr(unsafe.Pointer(&mem[0])) & (align - 1)
 	return unsafe.Pointer(&mem[skip])
 }
+
+func (backing) lock(span) error { return errors.New("the arena lies on Go's heap") }
+
+func (backing) unlock(span) error { return nil }
 
 func (backing) drop(span) error { return nil }
 

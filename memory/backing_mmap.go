@@ -30,6 +30,11 @@ func (backing) commit(span) error { return nil }
 
 func (b backing) at(addr, _ int64) unsafe.Pointer { return unsafe.Pointer(&b.mem[addr]) }
 
+// lock keeps the pages of s in RAM until unlock.
+func (b backing) lock(s span) error { return unix.Mlock(b.mem[s.lo:s.hi]) }
+
+func (b backing) unlock(s span) error { return unix.Munlock(b.mem[s.lo:s.hi]) }
+
 // drop gives the pages of s back; they stay mapped.
 func (b backing) drop(s span) error { return unix.Madvise(b.mem[s.lo:s.hi], dropAdvice) }
 

@@ -35,6 +35,13 @@ func (b backing) at(addr, _ int64) unsafe.Pointer { return unsafe.Pointer(&b.mem
 
 func (b backing) base(addr int64) uintptr { return uintptr(unsafe.Pointer(&b.mem[addr])) }
 
+// lock keeps the pages of s in RAM until unlock.
+func (b backing) lock(s span) error { return windows.VirtualLock(b.base(s.lo), uintptr(s.hi-s.lo)) }
+
+func (b backing) unlock(s span) error {
+	return windows.VirtualUnlock(b.base(s.lo), uintptr(s.hi-s.lo))
+}
+
 // drop decommits s, which gives the memory back, and commits it again, so that a stale slice reads zeros.
 func (b backing) drop(s span) error {
 	if err := windows.VirtualFree(b.base(s.lo), uintptr(s.hi-s.lo), windows.MEM_DECOMMIT); err != nil {

@@ -25,6 +25,10 @@ type Config struct {
 	// follows the arena.
 	HugePages bool
 
+	// Lock keeps the arena in RAM: its pages are locked as the arena reaches them, so that they are never paged out. What
+	// the system refuses (ulimit -l) stays as it is: Stats.Locked tells how much is locked, LockErr why no more.
+	Lock bool
+
 	// Trace is called after every event, as if set by SetTrace.
 	Trace func(Event)
 }

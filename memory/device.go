@@ -14,6 +14,9 @@ type Device struct {
 	virtual bool
 	closed  bool
 	backing backing
+	lock    bool
+	locked  resident
+	lockErr error // the first refusal
 
 	state
 	live  []*Buffer        // in no order; Buffer.slot is the index
@@ -47,7 +50,7 @@ func NewDevice(c Config) (*Device, error) {
 	if c.Name == "" {
 		c.Name = "cpu"
 	}
-	d := &Device{name: c.Name, limit: c.Limit, space: c.space(), virtual: c.Virtual, trace: c.Trace}
+	d := &Device{name: c.Name, limit: c.Limit, space: c.space(), virtual: c.Virtual, lock: c.Lock && !c.Virtual, trace: c.Trace}
 	d.stats.Hash = hashBasis
 	if !c.Virtual {
 		if err := d.reserve(c.HugePages); err != nil {
@@ -83,6 +86,10 @@ func (d *Device) Name() string { return d.name }
 // Virtual tells whether what is allocated now has no bytes: on a virtual device, and between Fork and Join.
 func (d *Device) Virtual() bool { return d.virtual || d.dry != nil }
 
+// LockErr tells why less than the arena is locked, nil if all is or Config.Lock was not set. It says the first refusal only:
+// after that no more is asked for.
+func (d *Device) LockErr() error { return d.lockErr }
+
 // Close unmaps the arena. When buffers are still alive it returns an error that names the largest, and leaves the
 // mapping in place, because a slice of theirs would crash the program; they can still be used and released, and Close
 // called again. After either, Alloc returns an error. Closing a closed device does nothing.
@@ -94,7 +101,7 @@ func (d *Device) Close() error {
 	if len(d.live) > 0 {
 		return d.leak()
 	}
-	d.resident = nil
+	d.resident, d.locked = nil, nil
 	if err := d.backing.close(); err != nil {
 		return fmt.Errorf("memory: %s: close: %w", d.name, err)
 	}

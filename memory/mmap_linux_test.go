@@ -136,3 +136,28 @@ func TestAddressSpaceLimit(t *testing.T) {
 	alloc(t, d, 100<<20).Release()
 	require.NoError(t, d.Close())
 }
+
+// TestLock: the arena's pages are locked as far as the system allows, what is refused is reported and works all the same,
+// and Trim hands locked pages back.
+func TestLock(t *testing.T) {
+	d := newDevice(t, memory.Config{Lock: true})
+	b := alloc(t, d, 256<<10)
+	if d.LockErr() != nil {
+		t.Skip(d.LockErr())
+	}
+	require.EqualValues(t, 256<<10, d.Stats().Locked)
+	b.Release()
+	require.EqualValues(t, 256<<10, d.Trim())
+	require.Zero(t, d.Stats().Locked)
+
+	var limit unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit))
+	if limit.Cur > 1<<30 || os.Geteuid() == 0 {
+		t.Skip("this process may lock as much as it likes")
+	}
+	b = alloc(t, d, int64(limit.Cur)+1<<20)
+	require.ErrorContains(t, d.LockErr(), "could not be locked in RAM, 0 are: ")
+	require.Zero(t, d.Stats().Locked)
+	copy(b.Bytes(), "works")
+	b.Release()
+}

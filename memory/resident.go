@@ -1,6 +1,9 @@
 package memory
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // granule is the unit in which memory is committed and handed back. It is a multiple of the page size of every system
 // that Go runs on (4, 16 and 64 KiB), so that figures do not depend on the system.
@@ -96,11 +99,22 @@ func (d *Device) Trim() int64 {
 // discard hands back what of s is resident. What the system refuses (locked pages) stays in the set.
 func (d *Device) discard(s span) {
 	for part, ok := d.resident.first(s); ok && s.lo < s.hi; part, ok = d.resident.first(s) {
-		if d.Virtual() || d.backing.drop(part) == nil {
+		if d.Virtual() || d.unlock(part) == nil && d.backing.drop(part) == nil {
 			d.resident.drop(part)
 		}
 		s.lo = part.hi
 	}
+}
+
+// unlock lets what of s is locked be paged out again.
+func (d *Device) unlock(s span) error {
+	for part, ok := d.locked.first(s); ok; part, ok = d.locked.first(s) {
+		if err := d.backing.unlock(part); err != nil {
+			return err
+		}
+		d.locked.drop(part)
+	}
+	return nil
 }
 
 // touch makes the granules under n bytes at addr resident.
@@ -115,5 +129,18 @@ func (d *Device) touch(addr, n int64) error {
 		}
 	}
 	d.resident.add(s)
+	d.lockPages(s)
 	return nil
+}
+
+// lockPages locks the granules of s, until the system refuses for the first time.
+func (d *Device) lockPages(s span) {
+	if !d.lock || d.lockErr != nil || d.Virtual() {
+		return
+	}
+	if err := d.backing.lock(s); err != nil {
+		d.lockErr = fmt.Errorf("memory: %s: %d bytes could not be locked in RAM, %d are: %w", d.name, s.hi-s.lo, d.locked.bytes(), err)
+		return
+	}
+	d.locked.add(s)
 }

@@ -14,6 +14,9 @@ type Stats struct {
 	// and that Trim has not handed back since.
 	Reserved int64
 
+	// Locked is what of it cannot be paged out, if Config.Lock. It depends on the system.
+	Locked int64
+
 	Limit int64 // Config.Limit; 0: none
 
 	LiveByKind [NumKinds]int64 // sums to Live
@@ -34,6 +37,7 @@ type Stats struct {
 func (d *Device) Stats() Stats {
 	s := d.stats
 	s.Arena, s.Reserved, s.Limit, s.Buffers = d.top, d.resident.bytes(), d.limit, len(d.live)
+	s.Locked = d.locked.bytes()
 	return s
 }
 

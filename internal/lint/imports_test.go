@@ -20,6 +20,7 @@ var allowed = map[string][]string{
 	"nn":                 {"ops", "autograd", "tensor", "memory"},
 	"optim":              {"autograd", "tensor", "memory", "internal/kernel", "internal/operand"},
 	"checkpoint":         {"nn", "ops", "autograd", "tensor", "memory"},
+	"offload":            {"tensor", "memory"},
 	"train":              {"optim", "nn", "autograd", "tensor", "memory"},
 	"data":               {"tensor", "memory", "internal/philox"},
 
@@ -33,7 +34,7 @@ var allowed = map[string][]string{
 
 // foreign lists who may import which module of others, and why is in docs/design.md, section 7.
 var foreign = map[string][]string{
-	"golang.org/x/sys":                    {"memory", "internal/kernel", "examples/internal/row"},
+	"golang.org/x/sys":                    {"memory", "internal/kernel", "offload", "examples/internal/row"},
 	"github.com/x448/float16":             {"tensor", "autograd", "internal/kernel", "internal/kernel/kerneltest"},
 	"gorgonia.org/tensor":                 {"tensor/gorgonia"},
 	"gonum.org/v1/plot":                   {"examples/internal/row"},

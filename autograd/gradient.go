@@ -236,7 +236,7 @@ func (c *call) pass(i int, site memory.Site) {
 	if n.join != nil {
 		g = n.join.Part(&g, c.in, i)
 	}
-	if e.spec.SameShape(g.Spec()) {
+	if e.spec.Equal(g.Spec()) {
 		c.p.give(e, &g, site)
 		return
 	}

@@ -101,7 +101,7 @@ func TestPassSaver(t *testing.T) {
 		h := c.Save(y, "test") // and a third
 		a.Backward(s, autograd.RetainGraph())
 		require.Equal(t, "there", sv.path)
-		require.Equal(t, 3, sv.ended, "x was read once and y twice: the closers have run")
+		require.Equal(t, 2, sv.ended, "x and y were each read by one kernel: the closers have run")
 		require.Equal(t, 1, sv.rests, "x: nobody else reads it; b and the Held have not read y")
 		add(s, a, b).Backward(s, autograd.RetainGraph())
 		require.Equal(t, 2, sv.rests, "x again; the Held has not read y")

@@ -19,6 +19,7 @@ var allowed = map[string][]string{
 	"ops":                {"autograd", "tensor", "memory", "internal/kernel", "internal/operand", "internal/philox"},
 	"nn":                 {"ops", "autograd", "tensor", "memory"},
 	"optim":              {"autograd", "tensor", "memory", "internal/kernel", "internal/operand"},
+	"amp":                {"optim", "ops", "autograd", "tensor", "memory"},
 	"checkpoint":         {"nn", "ops", "autograd", "tensor", "memory"},
 	"offload":            {"tensor", "memory"},
 	"train":              {"optim", "nn", "autograd", "tensor", "memory"},

@@ -214,6 +214,9 @@ func orElse[T Float](x []T, i int, otherwise T) T {
 // affineAll fills y with (x-mean) rstd w + b.
 func affineAll[T Float](y, x []T, mean, rstd, w, b T) {
 	y = y[:len(x)]
+	if affineAllFast(y, x, mean, rstd, w, b) {
+		return
+	}
 	for i, v := range x {
 		y[i] = (v-mean)*rstd*w + b
 	}

@@ -26,25 +26,11 @@ func ChannelSumsPart[T Float](k *ChannelNorm, g, x, stats []T, parts []float64, 
 			sums[i] += sumRow(run)
 			if x != nil {
 				s := k.stat(n, c0+i)
-				products[i] += sumXhat(run, x[at:], stats[s], stats[s+1])
+				_, b := rowProducts(run, x[at:][:length], nil, stats[s], stats[s+1])
+				products[i] += b
 			}
 		}
 	}
-}
-
-// sumXhat is the sum of g xhat, in two interleaved chains.
-func sumXhat[T Float](g, x []T, mean, rstd T) float64 {
-	var s0, s1 float64
-	x = x[:len(g)]
-	i := 0
-	for ; i+1 < len(g); i += 2 {
-		s0 += float64(g[i] * ((x[i] - mean) * rstd))
-		s1 += float64(g[i+1] * ((x[i+1] - mean) * rstd))
-	}
-	if i < len(g) {
-		s0 += float64(g[i] * ((x[i] - mean) * rstd))
-	}
-	return s0 + s1
 }
 
 func channelSumsDown[T Float](k *ChannelNorm, sums, products []float64, g, x, stats []T, r0, r1, c0 int) {
@@ -124,6 +110,9 @@ func BatchNormBackward[T Float](k *ChannelNorm, dx []T, add bool, g, x, stats, f
 // combineAll fills dx with a g - b - d (x - mean), or adds it.
 func combineAll[T Float](dx []T, add bool, g, x []T, mean, a, b, d T) {
 	g, x = g[:len(dx)], x[:len(dx)]
+	if combineFast(dx, add, g, x, mean, a, b, d) {
+		return
+	}
 	if add {
 		for i := range dx {
 			dx[i] += a*g[i] - b - d*(x[i]-mean)

@@ -31,6 +31,9 @@ func LayerNorm[T Float](y, stats, x, w, b []T, cols int, eps float64) {
 // affine fills y with (x-mean) rstd w + b.
 func affine[T Float](y, x, w, b []T, mean, rstd T) {
 	y = y[:len(x)]
+	if affineFast(y, x, w, b, mean, rstd) {
+		return
+	}
 	if w != nil && b != nil {
 		w, b = w[:len(x)], b[:len(x)]
 		for i, v := range x {
@@ -62,6 +65,9 @@ func rowStats[T Float](x []T, eps float64) (mean, rstd T) {
 
 // squaredDistance is the sum of (x-m)^2 in four interleaved chains.
 func squaredDistance[T Float](x []T, m float64) float64 {
+	if s, ok := squaresFast(x, m); ok {
+		return s
+	}
 	var s0, s1, s2, s3 float64
 	for len(x) >= 4 {
 		a, b, c, d := float64(x[0])-m, float64(x[1])-m, float64(x[2])-m, float64(x[3])-m
@@ -91,6 +97,9 @@ func layerNormBackwardRow[T Float](dx []T, add bool, g, x, w []T, mean, rstd T) 
 	n := float64(len(x))
 	m1, m2 := T(s1/n), T(s2/n)
 	dx, g = dx[:len(x)], g[:len(x)]
+	if normBackwardFast(dx, add, g, x, w, mean, rstd, m1, m2) {
+		return
+	}
 	if w != nil {
 		w = w[:len(x)]
 	}
@@ -109,6 +118,9 @@ func layerNormBackwardRow[T Float](dx []T, add bool, g, x, w []T, mean, rstd T) 
 
 // rowProducts is the sum of g w and the sum of g w xhat over one row, each in two interleaved chains.
 func rowProducts[T Float](g, x, w []T, mean, rstd T) (gw, gwx float64) {
+	if gw, gwx, ok := productsFast(g, x, w, mean, rstd); ok {
+		return gw, gwx
+	}
 	var a0, a1, b0, b1 float64
 	g = g[:len(x)]
 	i := 0

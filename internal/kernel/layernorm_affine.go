@@ -29,6 +29,9 @@ func LayerNormAffinePart[T Float](p LayerNormAffine, g, x, stats []T, shared []f
 	db := shared[(2*part+1)*cols+c0 : (2*part+1)*cols+c1]
 	clear(dw)
 	clear(db)
+	if affineRowsFast(dw, db, g[r0*cols:], x[r0*cols:], stats[2*r0:2*r1], cols, c0) {
+		return
+	}
 	for r := r0; r < r1; r++ {
 		gr, xr := g[r*cols+c0:r*cols+c1], x[r*cols+c0:r*cols+c1]
 		affineRow(dw, db, gr, xr, stats[2*r], stats[2*r+1])

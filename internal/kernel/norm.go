@@ -20,6 +20,9 @@ func Multiply[T Float](x []T, k T) { scaleRow(x, x, k, false) }
 
 // FirstNonFinite is the index of the first NaN or Inf, or -1.
 func FirstNonFinite[T Float](x []T) int {
+	if finite, ok := finiteFast(x); ok && finite {
+		return -1
+	}
 	for at := 0; at < len(x); {
 		n := min(64, len(x)-at)
 		if !allFinite(x[at : at+n]) {

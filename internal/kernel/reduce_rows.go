@@ -6,6 +6,9 @@ import "math"
 
 // absRow is the sum of |x| in four interleaved chains.
 func absRow[T Float](x []T) float64 {
+	if s, ok := absFast(x); ok {
+		return s
+	}
 	var s0, s1, s2, s3 float64
 	for len(x) >= 4 {
 		s0 += math.Abs(float64(x[0]))
@@ -45,6 +48,9 @@ func distanceDown[T Float](b []float64, x []T, m []float64) {
 
 // maxRow is the largest k x, k being 1 or -1; NaN if there is one, -Inf of no elements.
 func maxRow[T Float](x []T, k float64) float64 {
+	if s, ok := largestFast(x, k); ok {
+		return s
+	}
 	m0, s := T(math.Inf(-1)), T(k)
 	m1, m2, m3 := m0, m0, m0
 	for len(x) >= 4 {
@@ -69,6 +75,9 @@ func maxDown[T Float](a []float64, x []T, k float64) {
 
 // maxAbsRow is the largest |x|, NaN if there is one.
 func maxAbsRow[T Float](x []T) float64 {
+	if s, ok := largestAbsFast(x); ok {
+		return s
+	}
 	var m0, m1 float64
 	for len(x) >= 2 {
 		m0 = max(m0, math.Abs(float64(x[0])))

@@ -32,6 +32,9 @@ func RMSNorm[T Float](y, rstd, x, w []T, cols int, eps float64) {
 
 func rmsRow[T Float](y, x, w []T, rstd T) {
 	y, w = y[:len(x)], w[:len(x)]
+	if affineFast(y, x, w, nil, 0, rstd) {
+		return
+	}
 	for i, v := range x {
 		y[i] = v * rstd * w[i]
 	}
@@ -49,6 +52,9 @@ func rmsNormBackwardRow[T Float](dx []T, add bool, g, x, w []T, rstd T) {
 	_, s := rowProducts(g, x, w, 0, rstd)
 	m := T(s / float64(len(x)))
 	dx, g = dx[:len(x)], g[:len(x)]
+	if normBackwardFast(dx, add, g, x, w, 0, rstd, 0, m) {
+		return
+	}
 	if w != nil {
 		w = w[:len(x)]
 	}
@@ -85,6 +91,9 @@ func RMSNormWeightPart[T Float](p RMSNormWeight, g, x, rstd []T, shared []float6
 	cols := p.grid.cols
 	dw := shared[part*cols+c0 : part*cols+c1]
 	clear(dw)
+	if scaledRowsFast(dw, g[r0*cols:], x[r0*cols:], rstd[r0:r1], cols, c0) {
+		return
+	}
 	for r := r0; r < r1; r++ {
 		gr, xr, k := g[r*cols+c0:r*cols+c1], x[r*cols+c0:r*cols+c1], rstd[r]
 		gr, xr = gr[:len(dw)], xr[:len(dw)]

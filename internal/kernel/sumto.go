@@ -240,6 +240,9 @@ func sumRow[T Float](x []T) float64 { return rowSum[float64](x) }
 
 // rowSum is the sum of x in four interleaved chains.
 func rowSum[A accumulator, T summand](x []T) A {
+	if s, ok := sumFast(x); ok {
+		return A(s)
+	}
 	var s0, s1, s2, s3 A
 	for len(x) >= 4 {
 		s0 += A(x[0])
@@ -256,6 +259,9 @@ func rowSum[A accumulator, T summand](x []T) A {
 
 // addDown adds n rows of x, stride apart, to acc: four at a time, so that the rows' cache misses overlap.
 func addDown[T summand, A accumulator](acc []A, x []T, n, stride int) {
+	if addDownFast(acc, x, n, stride) {
+		return
+	}
 	m := len(acc)
 	for ; n >= 4; n -= 4 {
 		a, b, c, d := x[:m], x[stride:][:m], x[2*stride:][:m], x[3*stride:][:m]

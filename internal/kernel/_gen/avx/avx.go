@@ -30,9 +30,9 @@ func Begin() {
 }
 
 // Start opens a function whose pointers the caller keeps. What it computes is said where it is declared, in Go.
-func Start(name, parameters string) {
+func Start(name, signature string) {
 	labels = 0
-	TEXT(name, NOSPLIT, "func("+parameters+")")
+	TEXT(name, NOSPLIT, "func"+signature)
 	Pragma("noescape")
 }
 
@@ -56,6 +56,17 @@ func Bytes(name string) reg.GPVirtual {
 	r := Int(name)
 	SHLQ(Imm(2), r)
 	return r
+}
+
+// Lines loads a pointer to the first of some rows, stride bytes apart, and makes the others.
+func Lines(name string, stride reg.Register, rows int) []reg.Register {
+	p := []reg.Register{Int(name)}
+	for i := 1; i < rows; i++ {
+		next := GP64()
+		LEAQ(Mem{Base: p[i-1], Index: stride, Scale: 1}, next)
+		p = append(p, next)
+	}
+	return p
 }
 
 // Scalar is a float32 parameter in all elements of a register.

@@ -8,10 +8,10 @@ import (
 
 // At is a place in a sweep: eight elements, or fewer under a mask.
 type At struct {
-	Step   int // number of the register in an unrolled round
-	off    reg.Register
-	mask   reg.VecVirtual // nil: all eight
-	halves [2]reg.VecVirtual
+	Step    int // number of the register in an unrolled round
+	off     reg.Register
+	mask    reg.VecVirtual    // nil: all eight
+	doubles *[]reg.VecVirtual // the mask for float64, once it is wanted
 }
 
 // Sweep goes through n elements, so many registers a round, then one by one, then under a mask. Elements that are masked
@@ -42,7 +42,7 @@ func Sweep(n reg.GPVirtual, unroll int, body func(At)) {
 	Label(tail)
 	ADDQ(Imm(Vector), n)
 	JZ(LabelRef(end))
-	body(At{off: off, mask: maskOf(n)})
+	body(At{off: off, mask: maskOf(n), doubles: new([]reg.VecVirtual)})
 	Label(end)
 }
 
@@ -94,6 +94,98 @@ func (a At) Keep(v reg.VecVirtual) {
 	}
 }
 
+// Widen makes eight floats two registers of float64.
+func Widen(v reg.VecVirtual) [2]reg.VecVirtual {
+	lo, hi := YMM(), YMM()
+	VEXTRACTF128(Imm(1), v, hi.AsX())
+	VCVTPS2PD(v.AsX(), lo)
+	VCVTPS2PD(hi.AsX(), hi)
+	return [2]reg.VecVirtual{lo, hi}
+}
+
+// LoadWide is Load and Widen.
+func (a At) LoadWide(p reg.Register) [2]reg.VecVirtual {
+	if a.mask != nil {
+		return Widen(a.Load(p))
+	}
+	w, m := [2]reg.VecVirtual{YMM(), YMM()}, a.mem(p)
+	VCVTPS2PD(m, w[0])
+	VCVTPS2PD(m.Offset(4*Float), w[1])
+	return w
+}
+
+// KeepWide is Keep for float64.
+func (a At) KeepWide(w [2]reg.VecVirtual) {
+	if a.mask != nil {
+		for h, mask := range a.halves() {
+			VANDPD(mask, w[h], w[h])
+		}
+	}
+}
+
+// halves is the mask for float64.
+func (a At) halves() []reg.VecVirtual {
+	if *a.doubles == nil {
+		lo, hi := YMM(), YMM()
+		VEXTRACTI128(Imm(1), a.mask, hi.AsX())
+		VPMOVSXDQ(a.mask.AsX(), lo)
+		VPMOVSXDQ(hi.AsX(), hi)
+		*a.doubles = []reg.VecVirtual{lo, hi}
+	}
+	return *a.doubles
+}
+
+func (a At) mem64(p reg.Register, half int) Mem {
+	return Mem{Base: p, Index: a.off, Scale: 2, Disp: (2*a.Step + half) * Vector * Float}
+}
+
+// Load64 reads the elements here of the float64 at p.
+func (a At) Load64(p reg.Register) [2]reg.VecVirtual {
+	w := [2]reg.VecVirtual{YMM(), YMM()}
+	for h, v := range w {
+		if a.mask == nil {
+			VMOVUPD(a.mem64(p, h), v)
+		} else {
+			VMASKMOVPD(a.mem64(p, h), a.halves()[h], v)
+		}
+	}
+	return w
+}
+
+// Store64 writes them.
+func (a At) Store64(w [2]reg.VecVirtual, p reg.Register) {
+	for h, v := range w {
+		if a.mask == nil {
+			VMOVUPD(v, a.mem64(p, h))
+		} else {
+			VMASKMOVPD(v, a.halves()[h], a.mem64(p, h))
+		}
+	}
+}
+
+// Accumulate adds w to the first two of the sums.
+func Accumulate(sums []reg.VecVirtual, w [2]reg.VecVirtual) {
+	for h, v := range w {
+		VADDPD(v, sums[h], sums[h])
+	}
+}
+
+// Total64 adds up registers of float64, in pairs, and leaves the sum in the lowest element. It overwrites them. Their
+// number is a power of two.
+func Total64(sums []reg.VecVirtual) reg.VecVirtual {
+	for n := len(sums) / 2; n > 0; n /= 2 {
+		for i := range n {
+			VADDPD(sums[i+n], sums[i], sums[i])
+		}
+	}
+	s, t := sums[0], XMM()
+	VEXTRACTF128(Imm(1), s, t)
+	VADDPD(t, s.AsX(), s.AsX())
+	VUNPCKHPD(s.AsX(), s.AsX(), t)
+	VADDSD(t, s.AsX(), s.AsX())
+	return s
+}
+
 // Max is the larger of a and b: NaN if one of them is, and 0 above -0.
 func Max(a, b reg.VecVirtual) reg.VecVirtual { return extreme(VMAXPS, VANDPS, a, b) }
 
@@ -132,4 +224,11 @@ func Eights(n, b reg.GPVirtual, body func(at At, bytes Mem)) {
 	ADDQ(Imm(Vector*Float), off)
 	DECQ(n)
 	JNZ(LabelRef(next))
+}
+
+// Else makes elements that are masked out those of other.
+func (a At) Else(v, other reg.VecVirtual) {
+	if a.mask != nil {
+		VBLENDVPS(a.mask, v, other, v)
+	}
 }

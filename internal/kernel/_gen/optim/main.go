@@ -61,7 +61,7 @@ func step(at At, p reg.Register, rate, u reg.VecVirtual) {
 
 // adam has the scalars scale, beta1, 1-beta1, beta2, 1-beta2, step, root, eps, and shrink, or the decay for L2.
 func adam() {
-	Start("adamFloats", "n int, p, d, m, v, top *float32, scalars *[9]float32, l2 bool")
+	Start("adamFloats", "(n int, p, d, m, v, top *float32, scalars *[9]float32, l2 bool)")
 	n, p, d, m, v := Int("n"), Int("p"), Int("d"), Int("m"), Int("v")
 	c := Table(Int("scalars"), 9)
 	IfAny("top", func(top reg.Register) {
@@ -104,14 +104,14 @@ func adamStep(at At, l2 bool, p, d, m, v, top reg.Register, c []reg.VecVirtual) 
 
 // sgd has the scalars scale, rate, decay, momentum and 1-dampening.
 func sgd() {
-	Start("sgdFloats", "n int, p, d *float32, scalars *[3]float32, decays bool")
+	Start("sgdFloats", "(n int, p, d *float32, scalars *[3]float32, decays bool)")
 	n, p, d := Int("n"), Int("p"), Int("d")
 	c := Table(Int("scalars"), 3)
 	ifDecays(c[2], func(decay reg.VecVirtual) {
 		Sweep(n, 2, func(at At) { step(at, p, c[1], gradient(at, d, p, c[0], decay)) })
 		Done()
 	})
-	Start("sgdMomentumFloats", "n int, p, d, buf *float32, scalars *[5]float32, decays, nesterov bool")
+	Start("sgdMomentumFloats", "(n int, p, d, buf *float32, scalars *[5]float32, decays, nesterov bool)")
 	n, p, d = Int("n"), Int("p"), Int("d")
 	buf := Int("buf")
 	c = Table(Int("scalars"), 5)
@@ -146,7 +146,7 @@ func ifDecays(decay reg.VecVirtual, body func(decay reg.VecVirtual)) {
 
 // adagrad has the scalars scale, rate, decay and eps.
 func adagrad() {
-	Start("adagradFloats", "n int, p, d, sum *float32, scalars *[4]float32, decays bool")
+	Start("adagradFloats", "(n int, p, d, sum *float32, scalars *[4]float32, decays bool)")
 	n, p, d, sum := Int("n"), Int("p"), Int("d"), Int("sum")
 	c := Table(Int("scalars"), 4)
 	ifDecays(c[2], func(decay reg.VecVirtual) {
@@ -171,7 +171,7 @@ func over(x, s, eps reg.VecVirtual) reg.VecVirtual {
 
 // lion has the scalars scale, rate, shrink, beta1, 1-beta1, beta2, 1-beta2.
 func lion() {
-	Start("lionFloats", "n int, p, d, m *float32, scalars *[7]float32")
+	Start("lionFloats", "(n int, p, d, m *float32, scalars *[7]float32)")
 	n, p, d, m := Int("n"), Int("p"), Int("d"), Int("m")
 	c := Table(Int("scalars"), 7)
 	sign, zero := Word(1<<31), Zeroed(1)[0]
@@ -195,7 +195,7 @@ func lion() {
 
 // rmsprop has the scalars scale, rate, decay, alpha, 1-alpha, eps and momentum.
 func rmsprop() {
-	Start("rmspropFloats", "n int, p, d, v, avg, buf *float32, scalars *[7]float32, decays bool")
+	Start("rmspropFloats", "(n int, p, d, v, avg, buf *float32, scalars *[7]float32, decays bool)")
 	n, p, d, v := Int("n"), Int("p"), Int("d"), Int("v")
 	c := Table(Int("scalars"), 7)
 	IfAny("avg", func(avg reg.Register) {

@@ -47,7 +47,7 @@ func apply(op func(...Op)) func(x, y reg.VecVirtual) reg.VecVirtual {
 
 // zip writes d = f(x, y).
 func zip(name string, f func(x, y reg.VecVirtual) reg.VecVirtual) {
-	Start(name, "n int, d, x, y *float32")
+	Start(name, "(n int, d, x, y *float32)")
 	n, d, x, y := Int("n"), Int("d"), Int("x"), Int("y")
 	Sweep(n, unroll, func(at At) { at.Store(f(at.Load(x), at.Load(y)), d) })
 	Done()
@@ -55,7 +55,7 @@ func zip(name string, f func(x, y reg.VecVirtual) reg.VecVirtual) {
 
 // zipPut writes d = or += x op y.
 func zipPut(name string, op func(...Op)) {
-	Start(name, "n int, d *float32, add bool, x, y *float32")
+	Start(name, "(n int, d *float32, add bool, x, y *float32)")
 	n, d, x, y := Int("n"), Int("d"), Int("x"), Int("y")
 	If("add", func(add bool) {
 		Sweep(n, unroll, func(at At) {
@@ -69,7 +69,7 @@ func zipPut(name string, op func(...Op)) {
 
 // share writes what d gets of x: all where p > q or they cannot be compared, half where they are equal.
 func share() {
-	Start("rowShare", "n int, d *float32, add bool, x, p, q *float32")
+	Start("rowShare", "(n int, d *float32, add bool, x, p, q *float32)")
 	n, d, x, p, q := Int("n"), Int("d"), Int("x"), Int("p"), Int("q")
 	half := Word(math.Float32bits(0.5))
 	If("add", func(add bool) {
@@ -88,7 +88,7 @@ func share() {
 
 // scalars writes d = x + k, d = or += k x, d = k, and x within limits of -k and k.
 func scalars() {
-	Start("rowAddScalar", "n int, d, x *float32, k float32")
+	Start("rowAddScalar", "(n int, d, x *float32, k float32)")
 	n, d, x, k := Int("n"), Int("d"), Int("x"), Scalar("k")
 	Sweep(n, unroll, func(at At) {
 		v := at.Load(x)
@@ -97,7 +97,7 @@ func scalars() {
 	})
 	Done()
 
-	Start("rowScale", "n int, d *float32, add bool, x *float32, k float32")
+	Start("rowScale", "(n int, d *float32, add bool, x *float32, k float32)")
 	n, d, x, k = Int("n"), Int("d"), Int("x"), Scalar("k")
 	If("add", func(add bool) {
 		Sweep(n, unroll, func(at At) {
@@ -108,12 +108,12 @@ func scalars() {
 		Done()
 	})
 
-	Start("rowFill", "n int, d *float32, k float32")
+	Start("rowFill", "(n int, d *float32, k float32)")
 	n, d, k = Int("n"), Int("d"), Scalar("k")
 	Sweep(n, unroll, func(at At) { at.Store(k, d) })
 	Done()
 
-	Start("rowClip", "n int, d *float32, k float32")
+	Start("rowClip", "(n int, d *float32, k float32)")
 	n, d, k = Int("n"), Int("d"), Scalar("k")
 	low := Word(1 << 31)
 	VXORPS(k, low, low)
@@ -128,7 +128,7 @@ func scalars() {
 
 // choose writes x where the byte is not 0, y elsewhere.
 func choose() {
-	Start("rowChoose", "eights int, d *float32, c *uint8, x, y *float32")
+	Start("rowChoose", "(eights int, d *float32, c *uint8, x, y *float32)")
 	n, d, c, x, y := Int("eights"), Int("d"), Int("c"), Int("x"), Int("y")
 	zero := Zeroed(1)[0]
 	Eights(n, c, func(at At, bytes Mem) {
@@ -143,7 +143,7 @@ func choose() {
 
 // keep writes d = or += x where the byte is not flip, 0 elsewhere.
 func keep() {
-	Start("rowKeep", "eights int, d *float32, add bool, x *float32, c *uint8, flip uint32")
+	Start("rowKeep", "(eights int, d *float32, add bool, x *float32, c *uint8, flip uint32)")
 	n, d, x, c := Int("eights"), Int("d"), Int("x"), Int("c")
 	flip := Same(Load(Param("flip"), GP32()))
 	If("add", func(add bool) {
@@ -160,7 +160,7 @@ func keep() {
 
 // compare writes a byte 1 where x and y are so related, 0 elsewhere.
 func compare(name string, relation uint64) {
-	Start(name, "eights int, d *bool, x, y *float32")
+	Start(name, "(eights int, d *bool, x, y *float32)")
 	n, d, x, y := Int("eights"), Int("d"), Int("x"), Int("y")
 	one := Word(0x01010101)
 	Eights(n, d, func(at At, bytes Mem) {

@@ -13,7 +13,8 @@
 // by 0. Tiles without a pair that takes part are skipped. A row without any is 0, and so are its gradients. (A row whose
 // scores are all -Inf counts as one, as in torch.)
 //
-// Products of tiles are GEMM's and hence sums of T; scores, softmax and its sums are float64.
+// In plain Go, products of tiles are GEMM's and hence sums of T; scores, softmax and its sums are float64. With AVX2, float32
+// stays float32 throughout, and has products of its own: attention_panels_amd64.go.
 
 package kernel
 
@@ -72,23 +73,33 @@ type AttentionGrad[T Float] struct {
 // Wanted says whether there is a destination.
 func (g *AttentionGrad[T]) Wanted() bool { return g.Data != nil }
 
-// attentionTile is the most queries or keys of a tile: 64 x 64 float32 are half of a first-level cache. From 32 to 128 the
-// time is about the same (measured with AVX2); scratch is not.
+// attentionTile is the most queries or keys of a tile.
 const attentionTile = 64
 
-// attentionStep is the size of the tiles of n queries or keys: nearly equal ones.
+// attentionStep is the size of the tiles of n queries or keys: nearly equal ones. With AVX2, queries go by sixteen.
 func attentionStep(n int) int {
 	if n <= attentionTile {
 		return max(1, n)
 	}
-	return even(n, attentionTile, 4)
+	return even(n, attentionTile, panelCols)
 }
 
+// rowStep is how many queries a chunk of RowChunks has: two tiles, if there are chunks enough, since keys are packed once a
+// chunk.
+func (p *AttentionPlan) rowStep() int {
+	step := attentionStep(p.Queries)
+	if p.Batch*p.Heads*ceilDiv(p.Queries, 2*step) >= gemmWantChunks {
+		return 2 * step
+	}
+	return step
+}
+
+func (p *AttentionPlan) rowTiles() int   { return ceilDiv(p.Queries, p.rowStep()) }
 func (p *AttentionPlan) queryTiles() int { return ceilDiv(p.Queries, attentionStep(p.Queries)) }
 func (p *AttentionPlan) keyTiles() int   { return ceilDiv(p.Keys, attentionStep(p.Keys)) }
 
 // RowChunks is how many chunks Forward and BackwardRows work in: tiles of queries.
-func (p *AttentionPlan) RowChunks() int { return p.Batch * p.Heads * p.queryTiles() }
+func (p *AttentionPlan) RowChunks() int { return p.Batch * p.Heads * p.rowTiles() }
 
 // attentionPart is one tile of pairs: rows queries from i on and cols keys from j on, of one batch entry and head.
 type attentionPart struct {
@@ -100,7 +111,7 @@ type attentionPart struct {
 
 // rowTile is chunk c of RowChunks. The last queries come first: under causality they take longest.
 func (p *AttentionPlan) rowTile(c int) (t attentionPart) {
-	n, step := p.queryTiles(), attentionStep(p.Queries)
+	n, step := p.rowTiles(), p.rowStep()
 	t.b, t.h = c/n/p.Heads, c/n%p.Heads
 	t.i = (n - 1 - c%n) * step
 	t.rows = min(step, p.Queries-t.i)
@@ -113,13 +124,26 @@ func (p *AttentionPlan) group(t *attentionPart) int { return t.h / (p.Heads / p.
 // row is the number of row r of t in LSE and Delta.
 func (p *AttentionPlan) row(t *attentionPart, r int) int { return (t.b*p.Queries+t.i+r)*p.Heads + t.h }
 
-// Forward computes chunk c of RowChunks: the rows of Out and LSE of one tile of queries. scratch holds Scratch bytes.
+// Forward computes chunk c of RowChunks: the rows of Out and LSE of one or two tiles of queries. scratch holds
+// Scratch bytes.
 func (a *Attention[T]) Forward(scratch []byte, c int) {
+	if forwardFast(a, scratch, c) {
+		return
+	}
 	var l attentionLane[T]
 	l.cut(&a.AttentionPlan, scratch, false)
-	t := a.rowTile(c)
+	t, step := a.rowTile(c), attentionStep(a.Queries)
+	for end := t.i + t.rows; t.i < end; t.i += step {
+		one := t
+		one.rows = min(step, end-t.i)
+		a.forward(&l, &one)
+	}
+}
+
+// forward computes the rows of Out and LSE of one tile of queries.
+func (a *Attention[T]) forward(l *attentionLane[T], t *attentionPart) {
 	q := a.Q.at(t.b, t.i, t.h, a.Dim)
-	out := a.outputs(a.Out, &t)
+	out := a.outputs(a.Out, t)
 	for r := range t.rows {
 		l.top[r], l.sum[r] = math.Inf(-1), 0
 	}
@@ -127,20 +151,20 @@ func (a *Attention[T]) Forward(scratch []byte, c int) {
 	step := attentionStep(a.Keys)
 	for ; t.j < a.Keys; t.j += step {
 		t.cols = min(step, a.Keys-t.j)
-		if t.cover = a.cover(&t); t.cover == coverNone {
+		if t.cover = a.cover(t); t.cover == coverNone {
 			continue
 		}
-		k := a.K.at(t.b, t.j, a.group(&t), a.Dim)
-		v := a.V.at(t.b, t.j, a.group(&t), a.ValueDim)
+		k := a.K.at(t.b, t.j, a.group(t), a.Dim)
+		v := a.V.at(t.b, t.j, a.group(t), a.ValueDim)
 		l.multiply(block[T]{l.weights, t.cols, 1}, q, k.transposed(), t.rows, t.cols, a.Dim, false)
 		for r := range t.rows {
-			a.softmaxRow(&l, &t, r, out.row(r, a.ValueDim), begun)
+			a.softmaxRow(l, t, r, out.row(r, a.ValueDim), begun)
 		}
-		a.combine(&l, &t, out, l.weights, false, v, a.ValueDim, begun)
+		a.combine(l, t, out, l.weights, false, v, a.ValueDim, begun)
 		begun = true
 	}
 	for r := range t.rows {
-		a.finishRow(&l, &t, r, out.row(r, a.ValueDim), begun)
+		a.finishRow(l, t, r, out.row(r, a.ValueDim), begun)
 	}
 }
 

@@ -26,6 +26,9 @@ func (p *AttentionPlan) DeltaChunks() int {
 func (a *Attention[T]) Deltas(c int) {
 	n := a.ValueDim
 	lo, hi := RowRange(a.Batch*a.Queries*a.Heads, n, c)
+	if deltasFast(a, lo, hi) {
+		return
+	}
 	for i := lo; i < hi; i++ {
 		a.Delta[i] = T(dotRow(a.Grad[i*n:][:n], a.Out[i*n:][:n]))
 	}
@@ -77,9 +80,21 @@ func (p *AttentionPlan) biasTiles() (rows, cols int) {
 
 // BackwardRows computes chunk c of RowChunks of DQ.
 func (a *Attention[T]) BackwardRows(scratch []byte, c int) {
+	if rowsFast(a, scratch, c) {
+		return
+	}
 	var l attentionLane[T]
 	l.cut(&a.AttentionPlan, scratch, true)
-	t := a.rowTile(c)
+	t, step := a.rowTile(c), attentionStep(a.Queries)
+	for end := t.i + t.rows; t.i < end; t.i += step {
+		one := t
+		one.rows = min(step, end-t.i)
+		a.rows(&l, &one)
+	}
+}
+
+// rows computes DQ of one tile of queries.
+func (a *Attention[T]) rows(l *attentionLane[T], t *attentionPart) {
 	dq := a.DQ.at(t.b, t.i, t.h, a.Dim)
 	if !a.DQ.Add {
 		dq.clear(t.rows, a.Dim)
@@ -88,12 +103,12 @@ func (a *Attention[T]) BackwardRows(scratch []byte, c int) {
 	step := attentionStep(a.Keys)
 	for ; t.j < a.Keys; t.j += step {
 		t.cols = min(step, a.Keys-t.j)
-		if t.cover = a.cover(&t); t.cover == coverNone {
+		if t.cover = a.cover(t); t.cover == coverNone {
 			continue
 		}
-		k, v := a.keysOf(t.b, t.j, a.group(&t))
-		a.pairs(&l, &t, q, k, v, a.Scale)
-		a.combine(&l, &t, dq, l.grads, false, k, a.Dim, true)
+		k, v := a.keysOf(t.b, t.j, a.group(t))
+		a.pairs(l, t, q, k, v, a.Scale)
+		a.combine(l, t, dq, l.grads, false, k, a.Dim, true)
 	}
 }
 
@@ -104,21 +119,28 @@ func (a *Attention[T]) keysOf(b, j, g int) (k, v block[T]) {
 
 // BackwardColumns computes chunk c of ColumnChunks of DK and DV, of those that are wanted. V is read for DK only.
 func (a *Attention[T]) BackwardColumns(scratch []byte, c int) {
+	n := a.keyTiles()
+	b, g, j := c/n/a.Groups, c/n%a.Groups, c%n*attentionStep(a.Keys)
+	if columnsFast(a, scratch, b, g, j) {
+		return
+	}
 	var l attentionLane[T]
 	l.cut(&a.AttentionPlan, scratch, true)
-	n := a.keyTiles()
-	a.columns(&l, c/n/a.Groups, c/n%a.Groups, c%n*attentionStep(a.Keys), false)
+	a.columns(&l, b, g, j, false)
 }
 
 // BackwardHeads computes chunk c of HeadChunks of DQ, DK and DV, of those that are wanted.
 func (a *Attention[T]) BackwardHeads(scratch []byte, c int) {
-	var l attentionLane[T]
-	l.cut(&a.AttentionPlan, scratch, true)
 	b, g, heads := c/a.Groups, c%a.Groups, a.Heads/a.Groups
 	for h := g * heads; h < (g+1)*heads && !a.DQ.Add && a.Queries > 0; h++ {
 		dq := a.DQ.at(b, 0, h, a.Dim)
 		dq.clear(a.Queries, a.Dim)
 	}
+	if headsFast(a, scratch, b, g) {
+		return
+	}
+	var l attentionLane[T]
+	l.cut(&a.AttentionPlan, scratch, true)
 	for j := 0; j < a.Keys; j += attentionStep(a.Keys) {
 		a.columns(&l, b, g, j, true)
 	}

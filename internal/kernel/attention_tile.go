@@ -72,9 +72,14 @@ func (l *attentionLane[T]) cut(p *AttentionPlan, scratch []byte, backward bool) 
 	l.pack = scratch
 }
 
-// Scratch is the bytes of scratch that Forward wants of each lane, for elements of elem bytes.
+// Scratch is the bytes of scratch that Forward wants of each lane, for elements of elem bytes: the same whatever family of
+// kernels runs.
 func (p *AttentionPlan) Scratch(elem int) int64 {
-	return p.pairBytes(elem) + 2*roundUp64(8*int64(attentionStep(p.Queries))) + p.productBytes(elem, false)
+	n := p.pairBytes(elem) + 2*roundUp64(8*int64(attentionStep(p.Queries))) + p.productBytes(elem, false)
+	if elem == 4 && p.paneled() {
+		n = max(n, p.panelsForward().bytes())
+	}
+	return n
 }
 
 // BackwardScratch is the same for BackwardRows, BackwardColumns, BackwardHeads and BackwardBias.
@@ -82,6 +87,9 @@ func (p *AttentionPlan) BackwardScratch(elem int) int64 {
 	n := 2*p.pairBytes(elem) + p.productBytes(elem, true)
 	if p.Additive {
 		n += p.pairBytes(8)
+	}
+	if elem == 4 && p.paneled() {
+		n = max(n, p.panelsRows().bytes(), p.panelsColumns().bytes())
 	}
 	return n
 }
@@ -143,7 +151,10 @@ func (a *Attention[T]) combine(l *attentionLane[T], t *attentionPart, dst block[
 		m, k, wb = k, m, wb.transposed()
 	}
 	if t.cover == coverSome && !finite(x, k, n) {
-		a.combinePairs(l, t, dst, w, trans, x, n, add)
+		if !add {
+			dst.clear(m, n)
+		}
+		a.combinePairs(t, dst, block[T]{w, t.cols, 1}, trans, x, n, 1)
 		return
 	}
 	l.multiply(dst, wb, x, m, n, k, add)
@@ -159,16 +170,15 @@ func finite[T Float](x block[T], rows, n int) bool {
 	return true
 }
 
-// combinePairs is combine, pair by pair: slow, and only for tiles where something is hidden and something is not finite.
-func (a *Attention[T]) combinePairs(l *attentionLane[T], t *attentionPart, dst block[T], w []T, trans bool, x block[T], n int, add bool) {
-	if !add {
-		dst.clear(t.rows, n) // trans always adds
-	}
+// combinePairs adds factor times the product of w [rows cols] and x to dst, pair by pair: slow, and only for tiles where
+// something is hidden and something is not finite.
+func (a *Attention[T]) combinePairs(t *attentionPart, dst, w block[T], trans bool, x block[T], n int, factor T) {
 	for r := range t.rows {
-		for k, v := range l.row(w, t, r) {
+		for k := range t.cols {
 			if !a.sees(t, r, k) {
 				continue
 			}
+			v := factor * w.data[r*w.rs+k*w.cs]
 			to, from := r, k
 			if trans {
 				to, from = k, r

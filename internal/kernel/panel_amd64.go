@@ -1,0 +1,82 @@
+//go:build amd64 && !purego
+
+package kernel
+
+import "unsafe"
+
+//go:generate go -C _gen/panel run main.go -out ../../panel_amd64.s
+
+// Products of what was packed by a caller who knows its operands better than GEMM does: attention and convolution. The
+// right operand B is a panel: rows of sixteen elements, one after the other. The left one, A, is read as its transpose
+// [k rows], whose rows may be apart; so a panel can be a left operand too. Sums are added up as in gemmTile16.
+
+// panelProduct computes C[m 16] = A[k m]^T B[k 16], plus C if add, for m = 6 six + 4 four. Rows of A and C are lda and ldc
+// elements apart. k is at least 1.
+//
+//go:noescape
+func panelProduct(k int, a *float32, lda int, b, c *float32, ldc, six, four int, add bool)
+
+// panelTranspose sets dst[8*eights 8] to factor times the transpose of src[8 8*eights]. rows, from 1 to 8, of src exist;
+// others are the last one again.
+//
+//go:noescape
+func panelTranspose(dst *float32, ldd int, src *float32, lds, rows, eights int, factor float32)
+
+// panelPack sets dst[rows 16] to factor times src, of whose rows the mask leaves some elements; others are 0. It adds
+// x*0 for all x to the eight flags, which so become NaN where an x is not finite. rows is at least 1.
+//
+//go:noescape
+func panelPack(dst, src *float32, lds, rows int, mask *int32, factor float32, flags *float32)
+
+// panelGroups is how a number of rows is cut into groups of six and of four. It may be a few more than n: three for less
+// than seven rows, else one, and never beyond the next multiple of 16.
+func panelGroups(n int) (six, four int) {
+	six, four = n/6, 0
+	switch n % 6 {
+	case 1, 2: // 7 or 8 are two fours
+		if six--; six < 0 {
+			return 0, 1
+		}
+		four = 2
+	case 3, 4:
+		four = 1
+	case 5:
+		six++
+	}
+	return six, four
+}
+
+// multiplyPanel is panelProduct for n rows of C, which has room for as many as panelGroups makes of them, as A has.
+func multiplyPanel(k int, a []float32, lda int, b, c []float32, ldc, n int, add bool) {
+	six, four := panelGroups(n)
+	if m := 6*six + 4*four - 1; raceEnabled && k > 0 && n > 0 {
+		_, _, _ = a[(k-1)*lda+m], b[k*panelCols-1], c[m*ldc+panelCols-1]
+	}
+	panelProduct(k, unsafe.SliceData(a), lda, unsafe.SliceData(b), unsafe.SliceData(c), ldc, six, four, add)
+}
+
+// transposePanel sets dst[n m] to factor times the transpose of src[m n]. Columns of dst from m to the next multiple of 8
+// are finite where src's last row is.
+func transposePanel(dst []float32, ldd int, src []float32, lds, m, n int, factor float32) {
+	for i := 0; i < m; i += 8 {
+		rows := min(8, m-i)
+		if n >= 8 {
+			panelTranspose(&dst[i], ldd, &src[i*lds], lds, rows, n/8, factor)
+		}
+		for k := n &^ 7; k < n; k++ {
+			to := dst[k*ldd+i:][:8]
+			for r := range to {
+				to[r] = factor * src[(i+min(r, rows-1))*lds+k]
+			}
+		}
+	}
+}
+
+// packPanels packs src[rows n] into panels, and tells whether it is finite.
+func packPanels(dst, src []float32, lds, rows, n int, factor float32) (finite bool) {
+	var flags [8]float32
+	for j := 0; j < n; j += panelCols {
+		panelPack(&dst[j*rows], &src[j], lds, rows, avxMask(min(panelCols, n-j)), factor, &flags[0])
+	}
+	return flags == [8]float32{}
+}

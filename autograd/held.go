@@ -98,14 +98,16 @@ func (h *Held) Rest() {
 func (h *Held) Drop() { h.sl.drop() }
 
 // PassScope is a scope of the innermost running Backward, with path for its path, or nil if none runs: where a Saver that
-// computes in Unpack does so. What it leaves there lives until that pass has ended, and OnClose runs then.
-func (ss *Session) PassScope(path string) *Scope {
-	if ss.pass == nil {
-		return nil
+// computes in Unpack does so. What it leaves there lives until that pass has ended, and OnClose runs then. retain tells
+// whether the pass keeps the graph for another.
+func (ss *Session) PassScope(path string) (s *Scope, retain bool) {
+	p := ss.pass
+	if p == nil {
+		return nil, false
 	}
-	s := *ss.pass.s
-	s.path = path
-	return &s
+	c := *p.s
+	c.path = path
+	return &c, p.retain
 }
 
 // PassSaver is a Saver that is told when a running pass has read a handle for the last time, for what Unpack gives it

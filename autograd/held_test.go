@@ -67,17 +67,18 @@ func TestHeld(t *testing.T) {
 
 // passSaver leaves what it is given in place and notes what it is told.
 type passSaver struct {
-	sess  *autograd.Session
-	path  string
-	rests int
-	drops int
-	ended int
+	sess   *autograd.Session
+	path   string
+	retain bool
+	rests  int
+	drops  int
+	ended  int
 }
 
 func (p *passSaver) Pack(t *tensor.Tensor, _ memory.Site) (any, error) { return t.Retain(), nil }
 func (p *passSaver) Unpack(_ *memory.Device, h any) (tensor.Tensor, error) {
-	if s := p.sess.PassScope("there"); s != nil {
-		p.path = s.Path()
+	if s, retain := p.sess.PassScope("there"); s != nil {
+		p.path, p.retain = s.Path(), retain
 		s.OnClose(func() { p.ended++ })
 	}
 	return *h.(*tensor.Tensor).Retain(), nil
@@ -91,7 +92,8 @@ func TestPassSaver(t *testing.T) {
 	w := r.param("w", []float64{1, 2}, 2)
 	x := r.tensor([]float64{5, 6}, 2)
 	defer x.Release()
-	require.Nil(t, r.sess.PassScope(""))
+	none, _ := r.sess.PassScope("")
+	require.Nil(t, none)
 	sv := &passSaver{sess: r.sess}
 	r.ok(func(s *autograd.Scope) {
 		c := s.WithSaver(sv)
@@ -101,12 +103,14 @@ func TestPassSaver(t *testing.T) {
 		h := c.Save(y, "test") // and a third
 		a.Backward(s, autograd.RetainGraph())
 		require.Equal(t, "there", sv.path)
+		require.True(t, sv.retain)
 		require.Equal(t, 2, sv.ended, "x and y were each read by one kernel: the closers have run")
 		require.Equal(t, 1, sv.rests, "x: nobody else reads it; b and the Held have not read y")
 		add(s, a, b).Backward(s, autograd.RetainGraph())
 		require.Equal(t, 2, sv.rests, "x again; the Held has not read y")
 		add(s, a, b).Backward(s)
 		require.Equal(t, 2, sv.rests, "x is dropped at once")
+		require.False(t, sv.retain)
 		require.Equal(t, 1, sv.drops)
 		h.Drop()
 		require.Equal(t, 2, sv.drops)

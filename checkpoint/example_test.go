@@ -67,7 +67,7 @@ func Example() {
 	step()
 	// Output:
 	// loss 3.6949 peak 4647 KB
-	// loss 3.6949 peak 3127 KB
+	// loss 3.6949 peak 3075 KB
 	// loss 3.6949 peak 885 KB
 	// loss 3.6949 peak 840 KB
 }

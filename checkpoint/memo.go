@@ -123,15 +123,19 @@ func (m *memo) close() {
 // drop lets go of what entries from n on keep.
 func (m *memo) drop(n int) {
 	for i := n; i < len(m.entries); i++ {
-		for _, o := range m.entries[i].outs {
-			if o.handle != nil {
-				m.fr.saver.Drop(o.handle)
-			} else {
-				o.held.Drop()
-			}
-		}
-		m.entries[i].outs = nil
+		m.dropEntry(&m.entries[i])
 	}
+}
+
+func (m *memo) dropEntry(e *entry) {
+	for _, o := range e.outs {
+		if o.handle != nil {
+			m.fr.saver.Drop(o.handle)
+		} else {
+			o.held.Drop()
+		}
+	}
+	e.outs = nil
 }
 
 // forwardMemo is what the first run shows its ops to.
@@ -145,11 +149,11 @@ func (fr *frame) forwardMemo() autograd.Memo {
 	return nil
 }
 
-// replayMemo is what a second run shows them to.
-func (fr *frame) replayMemo(r *replay) autograd.Memo {
+// replayMemo is what a second run shows them to; last says that no other second run is to come.
+func (fr *frame) replayMemo(r *replay, last bool) autograd.Memo {
 	switch {
 	case fr.memo != nil:
-		return &recaller{r: r, given: map[*memory.Buffer]bool{}}
+		return &recaller{r: r, last: last, given: map[*memory.Buffer]bool{}}
 	case fr.watch != nil:
 		return fr.watch
 	}
@@ -160,6 +164,7 @@ func (fr *frame) replayMemo(r *replay) autograd.Memo {
 type recaller struct {
 	r     *replay
 	at    int                     // next entry
+	last  bool                    // entries are given away
 	given map[*memory.Buffer]bool // storages that it gave
 }
 
@@ -178,6 +183,9 @@ func (c *recaller) Recall(rule *autograd.Rule, at memory.Site, specs []tensor.Sp
 		return fr.watch.Recall(rule, at, specs)
 	}
 	outs, err := c.recall(e)
+	if c.last && err == nil {
+		fr.memo.dropEntry(e)
+	}
 	return outs, true, err
 }
 
@@ -206,5 +214,5 @@ func (c *recaller) Record(rule *autograd.Rule, at memory.Site, outs []tensor.Ten
 	return c.r.fr.watch.Record(rule, at, outs)
 }
 
-// Keeps tells whether b is kept for other second runs.
+// Keeps tells whether b may be kept elsewhere, for another second run or for a gradient.
 func (c *recaller) Keeps(b *memory.Buffer) bool { return c.given[b] }

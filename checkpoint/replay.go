@@ -19,7 +19,7 @@ type replay struct {
 
 // recompute runs the region again and fills the places that are still needed.
 func (fr *frame) recompute() error {
-	s := fr.sess.PassScope(fr.path)
+	s, retain := fr.sess.PassScope(fr.path)
 	if s == nil {
 		return fr.errorf("recomputation outside of Backward")
 	}
@@ -36,7 +36,7 @@ func (fr *frame) recompute() error {
 	r := &replay{fr: fr, need: fr.lastNeeded()}
 	m := fr.modes
 	rand := fr.rand
-	m.Rand, m.Saver, m.Memo = &rand, r, fr.replayMemo(r)
+	m.Rand, m.Saver, m.Memo = &rand, r, fr.replayMemo(r, !retain && !fr.open)
 	fr.runs++
 	fr.watch.begin(fr)
 	defer fr.watch.end(fr)

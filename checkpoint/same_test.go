@@ -67,6 +67,7 @@ func variants(t testing.TB, host autograd.Saver) []variant {
 		{"segments", checkpoint.Segments(3), nil},
 		{"recursive", checkpoint.Recursive, nil},
 		{"deep", deep, nil},
+		{"mixed", mixed, nil},
 		{"everything", checkpoint.PerBlock, with(checkpoint.Everything)},
 		{"nothing", checkpoint.PerBlock, with(checkpoint.Nothing)},
 		{"dear-only", checkpoint.PerBlock, with(checkpoint.DearOnly)},
@@ -85,6 +86,13 @@ func deep(n int) checkpoint.Schedule {
 		sc = checkpoint.Schedule{{Inner: sc}, {Blocks: 1}}
 	}
 	return checkpoint.Schedule{{Inner: sc}}
+}
+
+// mixed has all that the fitted schedules are made of, for 3 to 5 blocks: ([0] 1) [2] 3 4.
+func mixed(n int) checkpoint.Schedule {
+	one := checkpoint.Schedule{{Blocks: 1}}
+	dear := checkpoint.Step{Inner: one, Policy: checkpoint.DearOnly}
+	return checkpoint.Schedule{{Inner: checkpoint.Schedule{dear, {Blocks: 1}}}, dear, {Blocks: n - 3}}
 }
 
 // N1: no schedule and no policy changes a bit, and the dry run is the real run (M3).

@@ -70,13 +70,15 @@ func (fr *frame) Pack(t *tensor.Tensor, at memory.Site) (any, error) {
 	}
 	switch p.action {
 	case Save:
+		done := fr.watch.keeping(at)
 		p.held = fr.outer.SaveTensor(t, "checkpoint")
+		done()
 	case Recompute:
 		p.sum = fr.check.sum(t.Buffer().Bytes())
 		fr.needs++
 	}
 	fr.places = append(fr.places, p)
-	fr.watch.saved(fr, p)
+	fr.watch.saved(fr, p, t.Buffer())
 	return p, nil
 }
 

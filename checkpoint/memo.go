@@ -80,6 +80,7 @@ func (m *memo) Record(rule *autograd.Rule, at memory.Site, outs []tensor.Tensor)
 
 // keep keeps outs in e.
 func (m *memo) keep(e *entry, outs []tensor.Tensor, at memory.Site, a Action) error {
+	defer m.fr.watch.keeping(at)()
 	for i := range outs {
 		o := output{spec: outs[i].Spec()}
 		if a == Offload {
@@ -88,7 +89,9 @@ func (m *memo) keep(e *entry, outs []tensor.Tensor, at memory.Site, a Action) er
 			if err != nil {
 				return err
 			}
-			o.handle = h
+			if o.handle = h; h != nil {
+				m.fr.watch.offloaded(at, &outs[i])
+			}
 		}
 		if o.handle == nil {
 			o.held = m.fr.outer.SaveTensor(&outs[i], "checkpoint")

@@ -38,8 +38,7 @@ func (fr *frame) recompute() error {
 	rand := fr.rand
 	m.Rand, m.Saver, m.Memo = &rand, r, fr.replayMemo(r, !retain && !fr.open)
 	fr.runs++
-	fr.watch.begin(fr)
-	defer fr.watch.end(fr)
+	defer fr.watch.begin()()
 	stopped := s.Replay("recompute", m, func(s *autograd.Scope) {
 		r.path = s.Path()
 		fr.f(s, fr.leaves(s, ins))

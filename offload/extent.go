@@ -129,11 +129,11 @@ func (e *extent) send(sl *slot, b int, write bool) {
 	e.st.ring.submit(sl)
 }
 
-// flush waits for all writes, and gives the error of the first that failed since the last flush.
-// Blocks that failed count as never written.
+// flush waits for all writes, and gives the error of the first that failed since the last flush. Blocks that failed count as
+// never written. What was read ahead is given up.
 func (e *extent) flush() error {
 	for _, sl := range e.slots {
-		if sl != nil && sl.write {
+		if sl != nil {
 			e.st.ring.finish(sl)
 		}
 	}

@@ -36,7 +36,7 @@ func variants() []variant {
 	slow := func() *faulty { return &faulty{delay: 300 * time.Microsecond} }
 	return []variant{
 		{"host", offload.Config{Tier: offload.Host}},
-		{"disk", offload.Config{Tier: offload.Disk}},
+		{"disk", offload.Config{Tier: offload.Disk, Files: offload.SystemFiles()}},
 		{"disk without read-ahead", offload.Config{Tier: offload.Disk, Ahead: -1}},
 		{"disk, two blocks, one worker", offload.Config{Tier: offload.Disk, Blocks: 2, Workers: 1}},
 		{"disk with delays", offload.Config{Tier: offload.Disk, Blocks: 5, Workers: 3, Files: slow()}},
@@ -205,7 +205,7 @@ func TestNothingGrows(t *testing.T) {
 	r := newRig(t, false)
 	r.adamw()
 	dir := t.TempDir()
-	r.store = r.open(offload.Config{Tier: offload.Disk, Dir: dir})
+	r.store = r.open(offload.Config{Tier: offload.Disk, Dir: dir, Files: offload.SystemFiles()})
 	r.ok(2)
 	g, d := runtime.NumGoroutine(), descriptors()
 	r.ok(8)
@@ -235,7 +235,7 @@ func TestTwoStoresInOneFolder(t *testing.T) {
 	for range 2 {
 		r := newRig(t, false)
 		r.adamw()
-		r.store = r.open(offload.Config{Tier: offload.Disk, Dir: dir})
+		r.store = r.open(offload.Config{Tier: offload.Disk, Dir: dir, Files: offload.SystemFiles()})
 		rigs = append(rigs, r)
 	}
 	require.Len(t, ls(t, dir), 2)

@@ -39,6 +39,8 @@ type AdafactorConfig struct {
 	WeightDecay float64
 	// Maximize climbs instead of descending.
 	Maximize bool
+	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
+	Store StateStore
 }
 
 // AdafactorGroup is a set of parameters with hyper-parameters of their own.
@@ -108,6 +110,8 @@ func (c *AdafactorConfig) state(spec tensor.Spec) []moment {
 	}
 	return []moment{of("row_var", spec.Dim(-2)), of("col_var", spec.Dim(-1))}
 }
+
+func (c *AdafactorConfig) store() StateStore { return c.Store }
 
 func (c *AdafactorConfig) clone() config {
 	d := *c

@@ -28,6 +28,8 @@ type AdagradConfig struct {
 	Eps float64
 	// Maximize climbs instead of descending.
 	Maximize bool
+	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
+	Store StateStore
 }
 
 // AdagradGroup is a set of parameters with hyper-parameters of their own.
@@ -78,6 +80,8 @@ func (c *AdagradConfig) fields() []field {
 }
 
 func (c *AdagradConfig) state(spec tensor.Spec) []moment { return moments(spec, "sum") }
+
+func (c *AdagradConfig) store() StateStore { return c.Store }
 
 func (c *AdagradConfig) clone() config {
 	d := *c

@@ -38,6 +38,8 @@ type AdamWConfig struct {
 	Maximize bool
 	// AMSGrad divides by the largest second moment so far. As in torch it is the moment before the correction of its bias.
 	AMSGrad bool
+	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
+	Store StateStore
 }
 
 // BetaPair are two decay rates, made by Betas. The zero value stands for an optimizer's default.
@@ -109,6 +111,8 @@ func (c *AdamWConfig) state(spec tensor.Spec) []moment {
 	}
 	return moments(spec, "exp_avg", "exp_avg_sq")
 }
+
+func (c *AdamWConfig) store() StateStore { return c.Store }
 
 func (c *AdamWConfig) clone() config {
 	d := *c

@@ -25,16 +25,19 @@ type core struct {
 
 	due  []*slot // whom the running Step updates together
 	work pieces  // of due
+	far  []*slot // those with stored state, tile by tile
 	away []*slot // and those that live in a Home, one by one
+
+	broken error // a failed Step could not be taken back
 }
 
 // slot is one parameter and its state.
 type slot struct {
 	par   *autograd.Param
 	group int
-	steps int64           // updates that state has seen; 0: state holds nothing yet
-	state []tensor.Tensor // of the parameter's spec, as config.state names them
-	w, g  tensor.Tensor   // value and gradient in the running Step, borrowed
+	steps int64         // updates that state has seen; 0: state holds nothing yet
+	room                // its state, as config.state names it
+	w, g  tensor.Tensor // value and gradient in the running Step, borrowed
 }
 
 // config is the hyper-parameters of a group with the rule that they belong to: *SGDConfig or *AdamWConfig.
@@ -47,6 +50,8 @@ type config interface {
 	fields() []field
 	// state lists the tensors kept for a parameter of that spec, by torch's names.
 	state(spec tensor.Spec) []moment
+	// store is where that is kept; nil: on the device.
+	store() StateStore
 	// update is the rule, on elements [lo, hi) of a parameter. It runs on any worker.
 	update(sl *slot, lo, hi int)
 	clone() config
@@ -174,28 +179,23 @@ func (c *core) accept(p *autograd.Param) error {
 func (c *core) allocate() error {
 	for i := range c.slots {
 		sl := &c.slots[i]
-		state, err := c.newState(sl.par, c.groups[sl.group].state(sl.par.Spec()))
+		room, err := c.newRoom(sl.par, c.groups[sl.group])
 		if err != nil {
 			c.release()
 			return err
 		}
-		sl.state = state
+		sl.room = room
 	}
 	return nil
 }
 
-// newState makes these tensors for p, zero.
-func (c *core) newState(p *autograd.Param, list []moment) ([]tensor.Tensor, error) {
-	var state []tensor.Tensor
-	for _, m := range list {
-		t, err := tensor.Zeros(c.ss.Device(), memory.OptState, memory.Site{Op: c.op, Scope: p.Name()}, m.spec)
-		if err != nil {
-			releaseAll(state)
-			return nil, fmt.Errorf("%s of parameter %s: %w", m.name, p.Name(), err)
-		}
-		state = append(state, *t)
+// newTensor makes a moment of p on the device, zero.
+func (c *core) newTensor(p *autograd.Param, m moment) (tensor.Tensor, error) {
+	t, err := tensor.Zeros(c.ss.Device(), memory.OptState, memory.Site{Op: c.op, Scope: p.Name()}, m.spec)
+	if err != nil {
+		return tensor.Tensor{}, fmt.Errorf("%s of parameter %s: %w", m.name, p.Name(), err)
 	}
-	return state, nil
+	return *t, nil
 }
 
 func releaseAll(ts []tensor.Tensor) {
@@ -208,8 +208,7 @@ func releaseAll(ts []tensor.Tensor) {
 func (c *core) release() {
 	c.closed = true
 	for i := range c.slots {
-		releaseAll(c.slots[i].state)
-		c.slots[i].state = nil
+		c.slots[i].release()
 	}
 }
 

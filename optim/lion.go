@@ -28,6 +28,8 @@ type LionConfig struct {
 	WeightDecay float64
 	// Maximize climbs instead of descending.
 	Maximize bool
+	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
+	Store StateStore
 }
 
 // LionGroup is a set of parameters with hyper-parameters of their own.
@@ -78,6 +80,8 @@ func (c *LionConfig) fields() []field {
 }
 
 func (c *LionConfig) state(spec tensor.Spec) []moment { return moments(spec, "exp_avg") }
+
+func (c *LionConfig) store() StateStore { return c.Store }
 
 func (c *LionConfig) clone() config {
 	d := *c

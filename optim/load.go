@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
 )
 
@@ -16,15 +17,20 @@ func (c *core) LoadStateDict(d *StateDict) error {
 	if err != nil {
 		return c.fail("LoadStateDict", err)
 	}
-	states, err := c.restate(cfgs)
+	rooms, err := c.restate(cfgs)
 	if err != nil {
 		return c.fail("LoadStateDict", err)
 	}
+	if err := c.fetchAll(d, rooms, cfgs); err != nil {
+		c.abandon(rooms)
+		return c.fail("LoadStateDict", err)
+	}
 	c.changes++
-	c.groups = cfgs
+	c.groups, c.broken = cfgs, nil
 	for i := range c.slots {
-		if err := c.slots[i].load(&d.Params[i], states[i], cfgs[c.slots[i].group].state(c.slots[i].par.Spec())); err != nil {
-			return c.fail("LoadStateDict", err) // specs were compared: it cannot happen
+		if err := c.slots[i].load(&d.Params[i], rooms[i], cfgs[c.slots[i].group].state(c.slots[i].par.Spec())); err != nil {
+			c.broken = fmt.Errorf("the state is half loaded: load it again: %w", err)
+			return c.fail("LoadStateDict", c.broken)
 		}
 	}
 	return nil
@@ -111,16 +117,17 @@ func (p *ParamState) fits(want []moment) error {
 	if p.Step < 0 {
 		return fmt.Errorf("Step is %d: want 0 or more", p.Step)
 	}
-	if err := onlyNamed(p.Tensors, names); err != nil {
+	if err := first(onlyNamed(p.Tensors, names), onlyNamed(p.Stored, names)); err != nil {
 		return fmt.Errorf("the state %w", err)
 	}
 	for _, m := range want {
+		spec, ok := p.spec(m.name)
 		switch t := p.Tensors[m.name]; {
-		case t == nil && p.Step > 0:
+		case t == nil && !ok && p.Step > 0:
 			return fmt.Errorf("%s is missing after %d steps: set Step to 0 to begin it anew", m.name, p.Step)
-		case t == nil:
-		case t.Empty() || !t.Spec().Equal(m.spec):
-			return fmt.Errorf("%s is %s: want %s", m.name, t.Spec(), m.spec)
+		case t == nil && !ok:
+		case !ok || !spec.Equal(m.spec):
+			return fmt.Errorf("%s is %s: want %s", m.name, spec, m.spec)
 		}
 	}
 	return nil
@@ -128,54 +135,119 @@ func (p *ParamState) fits(want []moment) error {
 
 // restate gives room for the state of every parameter under cfgs: what is there where it fits, new where the loaded
 // hyper-parameters ask for other tensors (momentum where there was none).
-func (c *core) restate(cfgs []config) ([][]tensor.Tensor, error) {
-	states := make([][]tensor.Tensor, len(c.slots))
+func (c *core) restate(cfgs []config) ([]room, error) {
+	rooms := make([]room, len(c.slots))
 	for i := range c.slots {
 		sl := &c.slots[i]
 		want := cfgs[sl.group].state(sl.par.Spec())
 		if slices.EqualFunc(want, c.groups[sl.group].state(sl.par.Spec()), func(a, b moment) bool { return a.name == b.name }) {
-			states[i] = sl.state
+			rooms[i] = sl.room
 			continue
 		}
-		state, err := c.newState(sl.par, want)
+		r, err := c.newRoom(sl.par, cfgs[sl.group])
 		if err != nil {
-			c.abandon(states[:i])
+			c.abandon(rooms[:i])
 			return nil, err
 		}
-		states[i] = state
+		rooms[i] = r
 	}
-	return states, nil
+	return rooms, nil
 }
 
 // abandon releases what restate made.
-func (c *core) abandon(states [][]tensor.Tensor) {
-	for i, state := range states {
-		if len(state) > 0 && !sameState(state, c.slots[i].state) {
-			releaseAll(state)
+func (c *core) abandon(rooms []room) {
+	for i := range rooms {
+		if r := &rooms[i]; len(r.state) > 0 && !r.is(&c.slots[i].room) {
+			r.release()
 		}
 	}
 }
 
-func sameState(a, b []tensor.Tensor) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+// is tells whether r and q are the same tensors.
+func (r *room) is(q *room) bool {
+	return len(r.state) == len(q.state) && (len(r.state) == 0 || &r.state[0] == &q.state[0])
 }
 
-// load fills state from p and puts it in place.
-func (sl *slot) load(p *ParamState, state []tensor.Tensor, want []moment) error {
-	for k, m := range want {
-		var err error
-		if t := p.Tensors[m.name]; t != nil {
-			err = tensor.Copy(&state[k], t)
-		} else {
-			err = tensor.Fill(&state[k], 0)
+// fetchAll does what can fail: it writes d beside what is stored, and sees that all else that d stores can be read.
+func (c *core) fetchAll(d *StateDict, rooms []room, cfgs []config) error {
+	for i := range c.slots {
+		sl, p, r := &c.slots[i], &d.Params[i], &rooms[i]
+		for k, m := range cfgs[sl.group].state(sl.par.Spec()) {
+			if err := r.fetch(p, k, m.name); err != nil {
+				return fmt.Errorf("%s of %s: %w", m.name, p.Name, err)
+			}
 		}
-		if err != nil {
+		if err := r.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch writes a tensor of p beside the stored one, or fetches it once if it is stored itself.
+func (r *room) fetch(p *ParamState, k int, name string) error {
+	beside := r.any() && r.stored[k] != nil && r.stored[k].slots[1] != nil && p.Step > 0
+	if _, stored := p.Stored[name]; !beside && !stored {
+		return nil
+	}
+	t, err := p.contiguous(name)
+	if err != nil {
+		return err
+	}
+	defer t.Release()
+	if !beside || t.Buffer().Device().Virtual() {
+		return nil
+	}
+	return r.stored[k].next().Write(t, 0)
+}
+
+// contiguous is Fetch, of a copy if need be.
+func (p *ParamState) contiguous(name string) (tensor.Tensor, error) {
+	t, err := p.Fetch(name)
+	if err != nil || t.Empty() || t.IsContiguous() {
+		return t, err
+	}
+	defer t.Release()
+	c, err := t.Contiguous(memory.Other, memory.Site{Op: "load", Scope: p.Name})
+	if err != nil {
+		return tensor.Tensor{}, err
+	}
+	return *c, nil
+}
+
+// load fills r from p, or makes what fetch has written its content, and puts it in place.
+func (sl *slot) load(p *ParamState, r room, want []moment) error {
+	for k, m := range want {
+		if r.any() && r.stored[k] != nil && (r.stored[k].slots[1] != nil || p.Step == 0) {
+			continue
+		}
+		if err := r.fill(p, k, m.name); err != nil {
 			return fmt.Errorf("%s of %s: %w", m.name, p.Name, err)
 		}
 	}
-	if !sameState(state, sl.state) {
-		releaseAll(sl.state)
+	if p.Step > 0 && !sl.par.Session().Device().Forked() {
+		r.flip()
 	}
-	sl.state, sl.steps = state, p.Step
+	if !r.is(&sl.room) {
+		sl.release()
+	}
+	sl.room, sl.steps = r, p.Step
 	return nil
+}
+
+// fill copies a tensor of p to the device, or over the stored one.
+func (r *room) fill(p *ParamState, k int, name string) error {
+	get, put := p.Fetch, func(t tensor.Tensor) error { return tensor.Copy(&r.state[k], &t) }
+	if r.any() && r.stored[k] != nil {
+		get, put = p.contiguous, func(t tensor.Tensor) error { return r.stored[k].old().Write(t, 0) }
+	}
+	t, err := get(name)
+	switch {
+	case err != nil:
+		return err
+	case t.Empty():
+		return tensor.Fill(&r.state[k], 0)
+	}
+	defer t.Release()
+	return put(t)
 }

@@ -34,6 +34,8 @@ type RMSpropConfig struct {
 	Centered bool
 	// Maximize climbs instead of descending.
 	Maximize bool
+	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
+	Store StateStore
 }
 
 // RMSpropGroup is a set of parameters with hyper-parameters of their own.
@@ -99,6 +101,8 @@ func (c *RMSpropConfig) state(spec tensor.Spec) []moment {
 	}
 	return moments(spec, names...)
 }
+
+func (c *RMSpropConfig) store() StateStore { return c.Store }
 
 func (c *RMSpropConfig) clone() config {
 	d := *c

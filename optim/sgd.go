@@ -30,6 +30,8 @@ type SGDConfig struct {
 	Nesterov bool
 	// Maximize climbs instead of descending.
 	Maximize bool
+	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
+	Store StateStore
 }
 
 // SGDGroup is a set of parameters with hyper-parameters of their own.
@@ -85,6 +87,8 @@ func (c *SGDConfig) state(spec tensor.Spec) []moment {
 	}
 	return moments(spec, "momentum_buffer")
 }
+
+func (c *SGDConfig) store() StateStore { return c.Store }
 
 func (c *SGDConfig) clone() config {
 	d := *c

@@ -17,14 +17,25 @@ func (c *core) Step(s *autograd.Scope) error {
 		return c.fail("Step", err)
 	}
 	c.gather()
-	if len(c.due)+len(c.away) == 0 {
+	if len(c.due)+len(c.far)+len(c.away) == 0 {
 		return nil
 	}
+	tiles, err := c.newTiler(s, c.far)
+	if err != nil {
+		return c.fail("Step", err)
+	}
+	defer tiles.release()
 	c.putBackAfterPlan()
 	c.changes++
-	c.run(s)
+	if err := tiles.run(func() error { c.run(s); return nil }); err != nil {
+		return c.fail("Step", err)
+	}
+	tiles.release()
 	for _, sl := range c.due {
 		sl.steps++
+		sl.par.Tensor().Bump()
+	}
+	for _, sl := range c.far {
 		sl.par.Tensor().Bump()
 	}
 	for i, sl := range c.away {
@@ -45,10 +56,32 @@ func (c *core) visit(s *autograd.Scope, sl *slot) (err error) {
 		return err
 	}
 	defer sl.g.Release()
+	if sl.any() {
+		return c.visitFar(s, sl)
+	}
 	c.due, c.work = append(c.due[:0], sl), pieces{}
 	c.work.add(sl.par.Spec().Elems())
 	c.run(s)
 	sl.steps++
+	if err := sl.par.Store(&sl.w); err != nil {
+		return fmt.Errorf("%w (its moments have moved, its value has not)", err)
+	}
+	return nil
+}
+
+// visitFar is visit for a parameter whose state is stored: both move, or neither.
+func (c *core) visitFar(s *autograd.Scope, sl *slot) error {
+	tiles, err := c.newTiler(s, []*slot{sl})
+	if err != nil {
+		return err
+	}
+	defer tiles.release()
+	if !sl.direct {
+		return tiles.run(func() error { return sl.par.Store(&sl.w) })
+	}
+	if err := tiles.run(func() error { return nil }); err != nil {
+		return err
+	}
 	return sl.par.Store(&sl.w)
 }
 
@@ -69,8 +102,11 @@ func (c *core) done(i int) string {
 
 // ready refuses a step that would go wrong.
 func (c *core) ready(s *autograd.Scope) error {
-	if c.closed {
+	switch {
+	case c.closed:
 		return errors.New("the optimizer is closed")
+	case c.broken != nil:
+		return c.broken
 	}
 	if s.Session() != c.ss {
 		return errors.New("the scope is of another session than the parameters")
@@ -89,7 +125,7 @@ func stale(p *autograd.Param) error {
 
 // gather lists the parameters that have a gradient.
 func (c *core) gather() {
-	c.due, c.away = c.due[:0], c.away[:0]
+	c.due, c.far, c.away = c.due[:0], c.far[:0], c.away[:0]
 	c.work.reset()
 	for i := range c.slots {
 		sl := &c.slots[i]
@@ -97,6 +133,9 @@ func (c *core) gather() {
 		case !sl.par.HasGrad():
 		case sl.par.Home() != nil:
 			c.away = append(c.away, sl)
+		case sl.any():
+			sl.w, sl.g = *sl.par.Tensor(), *sl.par.Grad()
+			c.far = append(c.far, sl)
 		default:
 			sl.w, sl.g = *sl.par.Tensor(), *sl.par.Grad()
 			c.due = append(c.due, sl)

@@ -1,0 +1,4 @@
+package offload
+
+// SystemFiles are what a nil Config.Files stands for.
+func SystemFiles() Files { return systemFiles{} }

@@ -90,13 +90,7 @@ func CrossEntropyFinish(parts []float64, rows, cols int) (sum, weight float64, b
 
 // logSumExp is top = max x and l = log sum exp(x - top). NaN and +Inf anywhere make l NaN, as does a row of -Inf.
 func logSumExp[T Float](x []T) (top, l float64) {
-	m := T(math.Inf(-1))
-	for _, v := range x {
-		if v > m {
-			m = v
-		}
-	}
-	top = float64(m)
+	top = largest(x)
 	return top, math.Log(expRow(x, top))
 }
 

@@ -155,6 +155,9 @@ func argDown[T Float](a, b []float64, x []T, k float64, r int) {
 
 // expRow is the sum of exp(x-top).
 func expRow[T Float](x []T, top float64) (sum float64) {
+	if sum, ok := expSumFast(x, top); ok {
+		return sum
+	}
 	var e [expBlock]float64
 	for len(x) > 0 {
 		n := min(len(x), expBlock)

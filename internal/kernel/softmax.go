@@ -22,6 +22,9 @@ func Softmax[T Float](l Lines, y, x []T, c int) {
 }
 
 func softmaxRow[T Float](y, x []T) {
+	if softmaxRowFast(y, x) {
+		return
+	}
 	top := largest(x)
 	var e [expBlock]float64
 	var sum float64
@@ -41,6 +44,9 @@ func softmaxRow[T Float](y, x []T) {
 
 // largest is the largest x, NaN left out: a sum of exp(x-top) shows it.
 func largest[T Float](x []T) float64 {
+	if m, ok := largestFast(x); ok {
+		return float64(m)
+	}
 	m := T(math.Inf(-1))
 	for _, v := range x {
 		if v > m {

@@ -9,12 +9,16 @@ import (
 )
 
 func TestSoftmax(t *testing.T) {
-	kerneltest.Softmax(t, kernel.Softmax[float32], kernel.LogSoftmax[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Softmax(t, kernel.Softmax[float32], kernel.LogSoftmax[float32])
+	})
 	kerneltest.Softmax(t, kernel.Softmax[float64], kernel.LogSoftmax[float64])
 }
 
 func TestSoftmaxBackward(t *testing.T) {
-	kerneltest.SoftmaxBackward(t, kernel.SoftmaxBackward[float32], kernel.LogSoftmaxBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.SoftmaxBackward(t, kernel.SoftmaxBackward[float32], kernel.LogSoftmaxBackward[float32])
+	})
 	kerneltest.SoftmaxBackward(t, kernel.SoftmaxBackward[float64], kernel.LogSoftmaxBackward[float64])
 }
 

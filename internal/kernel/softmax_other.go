@@ -1,0 +1,11 @@
+//go:build !amd64 || purego
+
+package kernel
+
+func largestFast[T Float]([]T) (top T, ok bool) { return 0, false }
+
+func expRowFast[T Float](dst, x []T, top T) (sum, at float64, ok bool) { return 0, 0, false }
+
+func expSumFast[T Float](x []T, top float64) (sum float64, ok bool) { return 0, false }
+
+func softmaxRowFast[T Float](y, x []T) bool { return false }

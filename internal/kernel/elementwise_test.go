@@ -32,14 +32,18 @@ func TestWhere(t *testing.T) {
 }
 
 func TestGates(t *testing.T) {
-	kerneltest.LeakyReLU(t, kernel.LeakyReLU[float32], kernel.LeakyReLUBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.LeakyReLU(t, kernel.LeakyReLU[float32], kernel.LeakyReLUBackward[float32])
+		kerneltest.Clamp(t, kernel.Clamp[float32])
+	})
 	kerneltest.LeakyReLU(t, kernel.LeakyReLU[float64], kernel.LeakyReLUBackward[float64])
-	kerneltest.Clamp(t, kernel.Clamp[float32])
 	kerneltest.Clamp(t, kernel.Clamp[float64])
 }
 
 func TestSwiGLU(t *testing.T) {
-	kerneltest.SwiGLU(t, kernel.SwiGLU[float32], kernel.SwiGLUBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.SwiGLU(t, kernel.SwiGLU[float32], kernel.SwiGLUBackward[float32])
+	})
 	kerneltest.SwiGLU(t, kernel.SwiGLU[float64], kernel.SwiGLUBackward[float64])
 }
 

@@ -27,6 +27,7 @@ func CPUFeatures() []string {
 		{"avx", cpu.X86.HasAVX},
 		{"avx2", cpu.X86.HasAVX2},
 		{"fma", cpu.X86.HasFMA},
+		{"f16c", cpu.X86.HasF16C},
 		{"avx512f", cpu.X86.HasAVX512F},
 		{"avx512bf16", cpu.X86.HasAVX512BF16},
 		{"asimd", cpu.ARM64.HasASIMD},
@@ -41,7 +42,10 @@ func CPUFeatures() []string {
 
 // UsedFeatures lists the features that the chosen family uses beyond the architecture's base level: none, in plain Go.
 func UsedFeatures() []string {
-	if useAVX2 {
+	switch {
+	case useAVX2 && hasF16C:
+		return []string{"avx2", "fma", "f16c"}
+	case useAVX2:
 		return []string{"avx2", "fma"}
 	}
 	return nil

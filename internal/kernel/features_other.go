@@ -2,4 +2,4 @@
 
 package kernel
 
-const useAVX2 = false
+const useAVX2, hasF16C = false, false

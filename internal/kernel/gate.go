@@ -9,6 +9,9 @@ package kernel
 
 // LeakyReLU fills y and, unless mask is nil, the bits.
 func LeakyReLU[T Float](y, x []T, slope float64, mask []uint8) {
+	if leakyReLUFast(y, x, slope, mask) {
+		return
+	}
 	factor := [2]T{T(slope), 1}
 	for len(x) > 0 {
 		n := min(len(x), 8)
@@ -28,6 +31,9 @@ func LeakyReLU[T Float](y, x []T, slope float64, mask []uint8) {
 
 // LeakyReLUBackward fills dst with g where the bit is set and slope g elsewhere, or adds it.
 func LeakyReLUBackward[T Float](dst []T, add bool, g []T, slope float64, mask []uint8) {
+	if leakyReLUBackwardFast(dst, add, g, slope, mask) {
+		return
+	}
 	factor := [2]T{T(slope), 1}
 	for len(g) > 0 {
 		n := min(len(g), 8)
@@ -45,6 +51,9 @@ func LeakyReLUBackward[T Float](dst []T, add bool, g []T, slope float64, mask []
 
 // Clamp fills y and, unless mask is nil, the bits. Where lo > hi, y is hi.
 func Clamp[T Float](y, x []T, lo, hi T, mask []uint8) {
+	if clampFast(y, x, lo, hi, mask) {
+		return
+	}
 	for len(x) > 0 {
 		n := min(len(x), 8)
 		var bits uint8

@@ -16,6 +16,9 @@ import "math"
 
 // GELU fills y with gelu(x).
 func GELU[T Float](y, x []T) {
+	if geluFast(y, x) {
+		return
+	}
 	var cdf, density [expBlock]float64
 	for len(x) > 0 {
 		n := min(len(x), expBlock)
@@ -27,6 +30,9 @@ func GELU[T Float](y, x []T) {
 
 // GELUBackward fills dst with g gelu'(x), or adds it.
 func GELUBackward[T Float](dst []T, add bool, g, x []T) {
+	if geluBackwardFast(dst, add, g, x) {
+		return
+	}
 	var cdf, density [expBlock]float64
 	for len(x) > 0 {
 		n := min(len(x), expBlock)
@@ -71,6 +77,9 @@ func geluSigmoid[T Float](s []float64, x []T) {
 
 // GELUTanh fills y with the tanh form of gelu(x).
 func GELUTanh[T Float](y, x []T) {
+	if geluTanhFast(y, x) {
+		return
+	}
 	var s [expBlock]float64
 	for len(x) > 0 {
 		n := min(len(x), expBlock)
@@ -82,6 +91,9 @@ func GELUTanh[T Float](y, x []T) {
 
 // GELUTanhBackward fills dst with g gelu_tanh'(x), or adds it.
 func GELUTanhBackward[T Float](dst []T, add bool, g, x []T) {
+	if geluTanhBackwardFast(dst, add, g, x) {
+		return
+	}
 	var s [expBlock]float64
 	for len(x) > 0 {
 		n := min(len(x), expBlock)

@@ -8,12 +8,16 @@ import (
 )
 
 func TestGELU(t *testing.T) {
-	kerneltest.GELU(t, kernel.GELU[float32], kernel.GELUBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.GELU(t, kernel.GELU[float32], kernel.GELUBackward[float32])
+	})
 	kerneltest.GELU(t, kernel.GELU[float64], kernel.GELUBackward[float64])
 }
 
 func TestGELUTanh(t *testing.T) {
-	kerneltest.GELUTanh(t, kernel.GELUTanh[float32], kernel.GELUTanhBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.GELUTanh(t, kernel.GELUTanh[float32], kernel.GELUTanhBackward[float32])
+	})
 	kerneltest.GELUTanh(t, kernel.GELUTanh[float64], kernel.GELUTanhBackward[float64])
 }
 

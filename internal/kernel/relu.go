@@ -16,6 +16,9 @@ func MaskBytes(n int) int { return (n + 7) / 8 }
 // ReLU fills y and, unless mask is nil, the bits of which elements passed; bits beyond the last element are zero.
 func ReLU[T Float](y, x []T, mask []uint8) {
 	x = x[:len(y)]
+	if reluFast(y, x, mask) {
+		return
+	}
 	if mask == nil {
 		for i, v := range x {
 			y[i] = keepIf(passed(v), v)
@@ -57,6 +60,9 @@ func passed[T Float](v T) uint8 {
 // ReLUBackward fills dst with g where the bit is set and 0 elsewhere, or adds it.
 func ReLUBackward[T Float](dst []T, add bool, g []T, mask []uint8) {
 	g = g[:len(dst)]
+	if reluBackwardFast(dst, add, g, mask) {
+		return
+	}
 	for len(g) >= 8 {
 		b := mask[0]
 		gate4((*[4]T)(dst), add, (*[4]T)(g), b)

@@ -8,7 +8,9 @@ import (
 )
 
 func TestReLU(t *testing.T) {
-	kerneltest.ReLU(t, kernel.ReLU[float32], kernel.ReLUBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.ReLU(t, kernel.ReLU[float32], kernel.ReLUBackward[float32])
+	})
 	kerneltest.ReLU(t, kernel.ReLU[float64], kernel.ReLUBackward[float64])
 }
 

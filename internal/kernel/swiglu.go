@@ -10,24 +10,34 @@ package kernel
 
 // SwiGLU fills elements [lo, hi), in row-major order, of y. y may be gate or up.
 func SwiGLU[T Float](y, gate, up Strided[T], lo, hi int) {
+	if y.Strides == nil && gate.Strides == nil && up.Strides == nil {
+		swigluRow(y.Data[lo:hi], gate.Data[lo:hi], up.Data[lo:hi])
+		return
+	}
 	var d, x, u blocks[T]
-	var v [expBlock]float64
 	d.open(y)
 	x.open(gate)
 	u.open(up)
 	for ; lo < hi; lo += expBlock {
 		n := min(expBlock, hi-lo)
 		row := d.at(lo, n)
-		swigluRow(row, x.at(lo, n), u.at(lo, n), v[:n])
+		swigluRow(row, x.at(lo, n), u.at(lo, n))
 		d.put(lo, row)
 	}
 }
 
-func swigluRow[T Float](y, x, u []T, v []float64) {
-	y, x, u = y[:len(v)], x[:len(v)], u[:len(v)]
-	expMinus(v, x)
-	for i, e := range v {
-		y[i] = T(float64(x[i]) / (1 + e) * float64(u[i]))
+func swigluRow[T Float](y, x, u []T) {
+	if swigluFast(y, x, u) {
+		return
+	}
+	var v [expBlock]float64
+	for len(x) > 0 {
+		n := min(expBlock, len(x))
+		expMinus(v[:n], x[:n])
+		for i, e := range v[:n] {
+			y[i] = T(float64(x[i]) / (1 + e) * float64(u[i]))
+		}
+		y, x, u = y[n:], x[n:], u[n:]
 	}
 }
 
@@ -37,10 +47,20 @@ type SwiGLUGrad[T Float] struct {
 	Add bool
 }
 
+func (g *SwiGLUGrad[T]) wanted() bool { return g.Dst.Data != nil }
+
 // SwiGLUBackward gives elements [lo, hi) of the gradients that are wanted, gate's first. up is read for that one only.
 func SwiGLUBackward[T Float](dgate, dup SwiGLUGrad[T], g, gate, up Strided[T], lo, hi int) {
+	if dgate.Dst.Strides == nil && dup.Dst.Strides == nil && g.Strides == nil && gate.Strides == nil && up.Strides == nil {
+		swigluBackwardRow(Cut(dgate.Dst.Data, lo, hi), Cut(dup.Dst.Data, lo, hi), dgate.Add, dup.Add,
+			g.Data[lo:hi], gate.Data[lo:hi], Cut(up.Data, lo, hi))
+		return
+	}
+	swigluBackwardBlocks(dgate, dup, g, gate, up, lo, hi)
+}
+
+func swigluBackwardBlocks[T Float](dgate, dup SwiGLUGrad[T], g, gate, up Strided[T], lo, hi int) {
 	var d0, d1, gs, x, u blocks[T]
-	var v [2][expBlock]float64
 	d0.open(dgate.Dst)
 	d1.open(dup.Dst)
 	gs.open(g)
@@ -48,17 +68,41 @@ func SwiGLUBackward[T Float](dgate, dup SwiGLUGrad[T], g, gate, up Strided[T], l
 	u.open(up)
 	for ; lo < hi; lo += expBlock {
 		n := min(expBlock, hi-lo)
-		gRow, xRow := gs.at(lo, n), x.at(lo, n)
-		slope, silu := v[0][:n], v[1][:n]
-		swigluFactors(slope, silu, xRow)
-		if dgate.Dst.Data != nil {
-			for i, w := range u.at(lo, n) {
+		var gateRow, upRow, factor []T
+		if dgate.wanted() {
+			gateRow, factor = d0.at(lo, n), u.at(lo, n)
+		}
+		if dup.wanted() {
+			upRow = d1.at(lo, n)
+		}
+		swigluBackwardRow(gateRow, upRow, dgate.Add, dup.Add, gs.at(lo, n), x.at(lo, n), factor)
+		if dgate.wanted() {
+			d0.put(lo, gateRow)
+		}
+		if dup.wanted() {
+			d1.put(lo, upRow)
+		}
+	}
+}
+
+// swigluBackwardRow fills dgate and dup, or adds to them, each unless nil.
+func swigluBackwardRow[T Float](dgate, dup []T, addGate, addUp bool, g, x, u []T) {
+	if swigluBackwardFast(dgate, dup, addGate, addUp, g, x, u) {
+		return
+	}
+	var v [2][expBlock]float64
+	for lo := 0; lo < len(x); lo += expBlock {
+		hi := min(len(x), lo+expBlock)
+		slope, silu := v[0][:hi-lo], v[1][:hi-lo]
+		swigluFactors(slope, silu, x[lo:hi])
+		if dgate != nil {
+			for i, w := range u[lo:hi] {
 				slope[i] *= float64(w)
 			}
-			chainInto(&d0, dgate.Add, lo, gRow, slope)
+			chain(dgate[lo:hi], addGate, g[lo:hi], slope)
 		}
-		if dup.Dst.Data != nil {
-			chainInto(&d1, dup.Add, lo, gRow, silu)
+		if dup != nil {
+			chain(dup[lo:hi], addUp, g[lo:hi], silu)
 		}
 	}
 }
@@ -71,10 +115,4 @@ func swigluFactors[T Float](slope, silu []float64, x []T) {
 		w, s := float64(x[i]), 1/(1+e)
 		slope[i], silu[i] = siluSlopeOf(w, s), w*s
 	}
-}
-
-func chainInto[T Float](d *blocks[T], add bool, pos int, g []T, k []float64) {
-	row := d.at(pos, len(k))
-	chain(row, add, g, k)
-	d.put(pos, row)
 }

@@ -98,6 +98,9 @@ func mapBackwardBlocks[T Float](f Unary, a float64, dst Strided[T], add bool, g,
 }
 
 func mapRow[T Float](f Unary, a float64, y, x []T) {
+	if mapRowFast(f, a, y, x) {
+		return
+	}
 	var buf [expBlock]float64
 	for len(x) > 0 {
 		n := min(len(x), expBlock)
@@ -107,6 +110,9 @@ func mapRow[T Float](f Unary, a float64, y, x []T) {
 }
 
 func mapBackwardRow[T Float](f Unary, a float64, dst []T, add bool, g, r []T) {
+	if mapBackwardRowFast(f, a, dst, add, g, r) {
+		return
+	}
 	var slope [expBlock]float64
 	for len(r) > 0 {
 		n := min(len(r), expBlock)

@@ -8,7 +8,9 @@ import (
 )
 
 func TestMap(t *testing.T) {
-	kerneltest.Map(t, kernel.Map[float32], kernel.MapBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Map(t, kernel.Map[float32], kernel.MapBackward[float32])
+	})
 	kerneltest.Map(t, kernel.Map[float64], kernel.MapBackward[float64])
 }
 

@@ -20,13 +20,21 @@ func Eps[T kernel.Float]() float64 {
 	return 0x1p-52
 }
 
-// Close fails unless every |got - want| <= (rel |want| + abs) Eps. NaN matches NaN, and an infinity itself; a want that T
-// cannot hold matches Inf.
+// normal is the smallest number of T that is not subnormal.
+func normal[T kernel.Float]() float64 {
+	if unsafe.Sizeof(T(0)) == 4 {
+		return 0x1p-126
+	}
+	return 0x1p-1022
+}
+
+// Close fails unless every |got - want| <= (rel |want| + abs) Eps, where a subnormal want counts as the smallest normal
+// number: its units are no smaller. NaN matches NaN, and an infinity itself; a want that T cannot hold matches Inf.
 func Close[T kernel.Float](t *testing.T, want []float64, got []T, rel, abs float64, msg ...any) {
 	t.Helper()
 	require.Len(t, got, len(want), msg...)
 	for i, w := range want {
-		if g := float64(got[i]); !near(w, g, float64(T(w)), (rel*math.Abs(w)+abs)*Eps[T]()) {
+		if g := float64(got[i]); !near(w, g, float64(T(w)), (rel*max(math.Abs(w), normal[T]())+abs)*Eps[T]()) {
 			require.Failf(t, "values differ", "%v: element %d of %d: want %v, got %v", msg, i, len(want), w, g)
 		}
 	}

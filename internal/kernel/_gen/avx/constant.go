@@ -6,6 +6,7 @@ import (
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 var constants = map[uint32]Mem{}
@@ -25,3 +26,10 @@ func Bits(b uint32) Mem {
 
 // Const is Bits of a float32.
 func Const(v float64) Mem { return Bits(math.Float32bits(float32(v))) }
+
+// Full is a register full of a float32.
+func Full(v float64) reg.VecVirtual {
+	y := YMM()
+	VMOVAPS(Const(v), y)
+	return y
+}

@@ -13,11 +13,12 @@ import (
 // polynomial of degree 4, whose coefficients were rounded to float32 one by one and the others fitted again. The relative
 // error of 1+t before the last rounding is below 2^-28 from q and about 2^-25 from r and t.
 
-// Magic, added to a float32 below 2^21, rounds it to an integer n and leaves n + ExpBias in the low bits of the sum. Twice
-// 127 is added so that n may go from -254 to 254: it is scaled by in two steps.
+// Magic, added to a float32 below 2^21, rounds it to an integer n, which is then in the low bits of the sum. What is added
+// beside is the bias of a float32's exponent: once where n is small, twice where 2^n is scaled by in two steps.
 const (
 	Magic   = 0x1.8p23
-	ExpBias = 254
+	OneBias = 127
+	TwoBias = 254
 )
 
 var (
@@ -29,11 +30,11 @@ var (
 // Exponential is e^x = 2^n (1 + T).
 type Exponential struct {
 	T reg.VecVirtual
-	n reg.VecVirtual // plus Magic, in the low bits
+	n reg.VecVirtual // plus magic
 }
 
-// Exp takes x apart, which it overwrites. magic is Magic + ExpBias, less by any integer that n is to be less by.
-func Exp(x, magic reg.VecVirtual) Exponential {
+// Exp takes x apart, which it overwrites. magic is Magic with a bias, less by any integer that n is to be less by.
+func Exp(x reg.VecVirtual, magic Op) Exponential {
 	n, y, z := YMM(), YMM(), YMM()
 	VMOVAPS(magic, n)
 	VFMADD231PS(Const(math.Log2E), x, n)
@@ -46,16 +47,28 @@ func Exp(x, magic reg.VecVirtual) Exponential {
 	return Exponential{y, n}
 }
 
-// Value is e^x, rounded once where it is subnormal too, infinite where it is too large. n lies between -254 and 254.
+// Value is e^x, rounded once where it is subnormal too, infinite where it is too large. It uses e up. magic had TwoBias.
 func (e Exponential) Value() reg.VecVirtual {
-	lo := YMM()
+	lo, hi := e.Scales()
+	VFMADD213PS(lo, lo, e.T)
+	VMULPS(hi, e.T, e.T)
+	return e.T
+}
+
+// Scales are two powers of 2 whose product is 2^n, n from -254, which gives 0, to 254. They use e up, but for T.
+func (e Exponential) Scales() (lo, hi reg.VecVirtual) {
+	lo = YMM()
 	VPSRLD(Imm(1), e.n, lo)
 	VPSUBD(lo, e.n, e.n)
 	VPSLLD(Imm(23), lo, lo)
 	VPSLLD(Imm(23), e.n, e.n)
-	VFMADD213PS(lo, lo, e.T)
-	VMULPS(e.n, e.T, e.T)
-	return e.T
+	return lo, e.n
+}
+
+// Scale is 2^n where magic had a bias of OneBias and n lies between -126 and 127. It uses e up, but for T.
+func (e Exponential) Scale() reg.VecVirtual {
+	VPSLLD(Imm(23), e.n, e.n)
+	return e.n
 }
 
 // Poly sets y to the polynomial in x with these coefficients, the constant one first.

@@ -1,0 +1,247 @@
+// Command unary writes functions of one operand and their gradients. From the folder above:
+//
+//	go run ./unary -out ../unary_amd64.s
+//
+// The functions are those of unary.go, where their formulas and what the gradients read are told.
+package main
+
+import (
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+	. "github.com/thimble-ml/thimble/internal/kernel/_gen/avx"
+)
+
+const (
+	signBit   = 1 << 31
+	infinity  = 0x7f800000
+	unroll    = 4 // of what waits for memory
+	smallest  = 0x1p-126
+	subnormal = 23 // by how many powers of 2 logarithms raise a subnormal x
+)
+
+func main() {
+	Begin()
+	forward("mapExp", 1, exp)
+	forward("mapLog", 1, log)
+	forward("mapSqrt", 1, func(x reg.VecVirtual) reg.VecVirtual { VSQRTPS(x, x); return x })
+	forward("mapRsqrt", 1, rsqrt)
+	forward("mapReciprocal", 1, func(x reg.VecVirtual) reg.VecVirtual { return quotient(Full(1), x) })
+	forward("mapSquare", unroll, func(x reg.VecVirtual) reg.VecVirtual { VMULPS(x, x, x); return x })
+	forward("mapAbs", unroll, magnitude)
+	forward("mapTanh", 1, tanh)
+	forward("mapSigmoid", 1, sigmoid)
+	backward("mapExpBackward", unroll, func(d, y reg.VecVirtual) { VMULPS(y, d, d) })
+	backward("mapLogBackward", 1, func(d, x reg.VecVirtual) { VDIVPS(x, d, d) })
+	backward("mapSqrtBackward", 1, func(d, y reg.VecVirtual) {
+		VMULPS(Const(0.5), d, d)
+		VDIVPS(y, d, d)
+	})
+	backward("mapRsqrtBackward", unroll, rsqrtBackward)
+	backward("mapReciprocalBackward", unroll, reciprocalBackward)
+	backward("mapSquareBackward", unroll, func(d, x reg.VecVirtual) {
+		VADDPS(x, x, x)
+		VMULPS(x, d, d)
+	})
+	backward("mapAbsBackward", unroll, absBackward)
+	backward("mapTanhBackward", unroll, tanhBackward)
+	backward("mapSigmoidBackward", unroll, sigmoidBackward)
+	Generate()
+}
+
+func forward(name string, unroll int, f func(x reg.VecVirtual) reg.VecVirtual) {
+	Start(name, "(n int, y, x *float32)")
+	n, y, x := Int("n"), Int("y"), Int("x")
+	Sweep(n, unroll, func(at At) { at.Store(f(at.Load(x)), y) })
+	Done()
+}
+
+// backward makes d, a piece of the output's gradient, one of the input's. r is a piece of what the slope is read from.
+func backward(name string, unroll int, f func(d, r reg.VecVirtual)) {
+	Start(name, "(n int, dx, dy, r *float32, add bool)")
+	If("add", func(add bool) {
+		n, dx, dy, r := Int("n"), Int("dx"), Int("dy"), Int("r")
+		Sweep(n, unroll, func(at At) {
+			d := at.Load(dy)
+			f(d, at.Load(r))
+			at.Put(d, dx, add)
+		})
+		Done()
+	})
+}
+
+// quotient is a/b, in a.
+func quotient(a, b reg.VecVirtual) reg.VecVirtual {
+	VDIVPS(b, a, a)
+	return a
+}
+
+func magnitude(x reg.VecVirtual) reg.VecVirtual {
+	VANDPS(Bits(^uint32(signBit)), x, x)
+	return x
+}
+
+// exp is 0 from -105 down and infinite from 89 up.
+func exp(x reg.VecVirtual) reg.VecVirtual {
+	ClampBelow(x, Full(-105))
+	ClampAbove(x, Full(89))
+	return Exp(x, Const(Magic+TwoBias)).Value()
+}
+
+func rsqrt(x reg.VecVirtual) reg.VecVirtual {
+	VSQRTPS(x, x)
+	return quotient(Full(1), x)
+}
+
+// logPoly is the minimax polynomial P of degree 7 in ln(1+f) = f - f^2/2 + f^3 P(f), sqrt(1/2) <= 1+f < sqrt(2). Its error
+// is below 2^-27 of the logarithm.
+var logPoly = []float64{
+	0x1.555554p-2, -0x1.00022cp-2, 0x1.99a040p-3, -0x1.5470f0p-3, 0x1.22d3bep-3, -0x1.0d8c70p-3, 0x1.058f30p-3, -0x1.3913eep-4,
+}
+
+// log splits x = 2^k (1+f): ln x = k ln 2 + ln(1+f), ln 2 in two parts, of which the first times k is exact.
+func log(x reg.VecVirtual) reg.VecVirtual {
+	const half = 0x3f3504f3 // sqrt(1/2)
+	m, k, low := YMM(), YMM(), YMM()
+	VCMPPS(Imm(Less), Const(smallest), x, low)
+	VMULPS(Const(1<<subnormal), x, m)
+	VBLENDVPS(low, m, x, m)
+	VPSUBD(Bits(half), m, k)
+	VPSRAD(Imm(23), k, k)
+	shifted := YMM()
+	VPSLLD(Imm(23), k, shifted)
+	VPSUBD(shifted, m, m)
+	VCVTDQ2PS(k, k)
+	VANDPS(Const(subnormal), low, low)
+	VSUBPS(low, k, k)
+	VSUBPS(Const(1), m, m)
+	return logEnds(x, logSum(m, k))
+}
+
+// logSum is k ln 2 + ln(1+f).
+func logSum(f, k reg.VecVirtual) reg.VecVirtual {
+	const high = 0.693359375 // nine bits
+	p, square, rest := YMM(), YMM(), YMM()
+	Poly(p, f, append([]float64{-0.5}, logPoly...))
+	VMULPS(f, f, square)
+	VMULPS(Const(math.Ln2-high), k, rest)
+	VFMADD213PS(rest, square, p)
+	VADDPS(f, p, p)
+	VFMADD231PS(Const(high), k, p)
+	return p
+}
+
+// logEnds puts in what the logarithm is of 0, of what is below, of infinity and NaN.
+func logEnds(x, y reg.VecVirtual) reg.VecVirtual {
+	zero, is, at := Zeroed(1)[0], YMM(), Const(math.Inf(-1))
+	VCMPPS(Imm(Less), zero, x, is)
+	VORPS(is, y, y) // all bits set is a NaN
+	VCMPPS(Imm(Equal), zero, x, is)
+	VBLENDVPS(is, at, y, y)
+	VCMPPS(Imm(NotLess), Bits(infinity), x, is)
+	VBLENDVPS(is, x, y, y)
+	return y
+}
+
+// tanhPoly is the minimax polynomial P of degree 4 in tanh x = x + x^3 P(x^2) below tanhNear, with an error below 2^-27 of
+// tanh x.
+var tanhPoly = []float64{-0x1.555532p-2, 0x1.1106f6p-3, -0x1.b835a4p-5, 0x1.51f8cep-6, -0x1.750ce2p-8}
+
+const tanhNear = 0.625
+
+// tanh is 1 - 2/(e^2|x| + 1), with the sign of x, from tanhNear on: the quotient is small enough for its error not to count.
+func tanh(x reg.VecVirtual) reg.VecVirtual {
+	a, far := YMM(), YMM()
+	VANDPS(Bits(^uint32(signBit)), x, a)
+	VMOVAPS(a, far)
+	ClampAbove(far, Full(10)) // tanh is 1
+	VADDPS(far, far, far)
+	e := Exp(far, Const(Magic+OneBias))
+	s, d := e.Scale(), YMM()
+	VADDPS(Const(1), s, d)
+	VFMADD231PS(e.T, s, d) // e^2|x| + 1 = 2^n t + (2^n + 1)
+	VMOVAPS(Const(2), s)
+	VDIVPS(d, s, s)
+	far = Full(1)
+	VSUBPS(s, far, far)
+	sign := YMM()
+	VANDPS(Bits(signBit), x, sign)
+	VORPS(sign, far, far)
+	VCMPPS(Imm(Less), Const(tanhNear), a, a)
+	VBLENDVPS(a, tanhSeries(x), far, far)
+	return far
+}
+
+func tanhSeries(x reg.VecVirtual) reg.VecVirtual {
+	p, square := YMM(), YMM()
+	VMULPS(x, x, square)
+	Poly(p, square, tanhPoly)
+	VMULPS(x, square, square)
+	VFMADD213PS(x, square, p)
+	return p
+}
+
+// sigmoid of a = -|x| is 2^n q with e^a = 2^n p and q = p/d, d = 1 + e^a. What rounding d and the quotient lost is put back,
+// divided by d, and 1/d is 1 - 2^n q, which is sigmoid |x|.
+func sigmoid(x reg.VecVirtual) reg.VecVirtual {
+	a, d, q, other := YMM(), YMM(), YMM(), Full(1)
+	VORPS(Bits(signBit), x, a)
+	ClampBelow(a, Full(-105))
+	e := Exp(a, Const(Magic+TwoBias))
+	scale, hi := e.Scales()
+	p := e.T
+	VMULPS(hi, scale, scale)
+	VADDPS(Const(1), p, p)
+	VMULPS(scale, p, a) // e^a
+	VADDPS(Const(1), a, d)
+	VDIVPS(d, p, q)
+	VFNMADD231PS(scale, q, other)
+	lost := Full(1)
+	VSUBPS(d, lost, lost)
+	VADDPS(a, lost, lost)
+	VFNMADD231PS(q, d, p)
+	VFNMADD231PS(q, lost, p)
+	VFMADD231PS(p, other, q)
+	VMULPS(scale, q, q)
+	VBLENDVPS(x, q, other, q)
+	return q
+}
+
+// rsqrtBackward multiplies by y one after the other: what fits at the end fits in between.
+func rsqrtBackward(d, y reg.VecVirtual) {
+	VMULPS(Const(-0.5), d, d)
+	for range 3 {
+		VMULPS(y, d, d)
+	}
+}
+
+func reciprocalBackward(d, y reg.VecVirtual) {
+	VXORPS(Bits(signBit), d, d)
+	VMULPS(y, d, d)
+	VMULPS(y, d, d)
+}
+
+// absBackward takes the sign of x, or x itself where that is 0 or NaN.
+func absBackward(d, x reg.VecVirtual) {
+	s, is, zero := YMM(), YMM(), Zeroed(1)[0]
+	VANDPS(Bits(signBit), x, s)
+	VORPS(Const(1), s, s)
+	VCMPPS(Imm(Apart), zero, x, is)
+	VBLENDVPS(is, s, x, s)
+	VMULPS(s, d, d)
+}
+
+func tanhBackward(d, y reg.VecVirtual) {
+	s := Full(1)
+	VFNMADD231PS(y, y, s)
+	VMULPS(s, d, d)
+}
+
+func sigmoidBackward(d, y reg.VecVirtual) {
+	s := Full(1)
+	VSUBPS(y, s, s)
+	VMULPS(y, s, s)
+	VMULPS(s, d, d)
+}

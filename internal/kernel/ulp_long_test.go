@@ -1,0 +1,5 @@
+//go:build long
+
+package kernel_test
+
+func init() { ulpStride = 37 }

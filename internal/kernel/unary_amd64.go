@@ -1,0 +1,145 @@
+//go:build amd64 && !purego
+
+package kernel
+
+//go:generate go -C _gen run ./unary -out ../unary_amd64.s
+
+// Functions of one operand with AVX2. Values are within two units in the last place, subnormal ones too; gradients are as
+// exact as rounding each operation of unary.go's formulas to float32 makes them.
+
+//go:noescape
+func mapExp(n int, y, x *float32)
+
+//go:noescape
+func mapLog(n int, y, x *float32)
+
+//go:noescape
+func mapSqrt(n int, y, x *float32)
+
+//go:noescape
+func mapRsqrt(n int, y, x *float32)
+
+//go:noescape
+func mapReciprocal(n int, y, x *float32)
+
+//go:noescape
+func mapSquare(n int, y, x *float32)
+
+//go:noescape
+func mapAbs(n int, y, x *float32)
+
+//go:noescape
+func mapTanh(n int, y, x *float32)
+
+//go:noescape
+func mapSigmoid(n int, y, x *float32)
+
+//go:noescape
+func mapExpBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapLogBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapSqrtBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapRsqrtBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapReciprocalBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapSquareBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapAbsBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapTanhBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapSigmoidBackward(n int, dx, dy, r *float32, add bool)
+
+// mapsFast says whether rows of functions of one operand run with AVX2, and sees that dst and what is read beside x are as
+// long as x.
+func mapsFast[T Float](dst, x, other []T) bool {
+	if !runsAVX2[T](len(x)) {
+		return false
+	}
+	dst = dst[:len(x)]
+	if other != nil {
+		other = other[:len(x)]
+	}
+	if raceEnabled {
+		touchRead(x, other)
+		touchWrite(dst)
+	}
+	return true
+}
+
+// mapRowFast is mapRow, if there is a faster one for f and T on this processor.
+func mapRowFast[T Float](f Unary, a float64, dst, src []T) bool {
+	if !mapsFast(dst, src, nil) {
+		return false
+	}
+	n, y, x := len(src), begin(dst), begin(src)
+	switch f {
+	case UnaryExp:
+		mapExp(n, y, x)
+	case UnaryLog:
+		mapLog(n, y, x)
+	case UnarySqrt:
+		mapSqrt(n, y, x)
+	case UnaryRsqrt:
+		mapRsqrt(n, y, x)
+	case UnaryReciprocal:
+		mapReciprocal(n, y, x)
+	case UnarySquare:
+		mapSquare(n, y, x)
+	case UnaryAbs:
+		mapAbs(n, y, x)
+	case UnaryTanh:
+		mapTanh(n, y, x)
+	case UnarySigmoid:
+		mapSigmoid(n, y, x)
+	case UnarySiLU:
+		siluFloats(n, y, x)
+	default:
+		return false
+	}
+	return true
+}
+
+// mapBackwardRowFast is mapBackwardRow, if there is a faster one for f and T on this processor.
+func mapBackwardRowFast[T Float](f Unary, a float64, dst []T, add bool, g, read []T) bool {
+	if !mapsFast(dst, g, read) {
+		return false
+	}
+	n, dx, dy, r := len(g), begin(dst), begin(g), begin(read)
+	switch f {
+	case UnaryExp:
+		mapExpBackward(n, dx, dy, r, add)
+	case UnaryLog:
+		mapLogBackward(n, dx, dy, r, add)
+	case UnarySqrt:
+		mapSqrtBackward(n, dx, dy, r, add)
+	case UnaryRsqrt:
+		mapRsqrtBackward(n, dx, dy, r, add)
+	case UnaryReciprocal:
+		mapReciprocalBackward(n, dx, dy, r, add)
+	case UnarySquare:
+		mapSquareBackward(n, dx, dy, r, add)
+	case UnaryAbs:
+		mapAbsBackward(n, dx, dy, r, add)
+	case UnaryTanh:
+		mapTanhBackward(n, dx, dy, r, add)
+	case UnarySigmoid:
+		mapSigmoidBackward(n, dx, dy, r, add)
+	case UnarySiLU:
+		siluBackwardFloats(n, dx, dy, r, add)
+	default:
+		return false
+	}
+	return true
+}

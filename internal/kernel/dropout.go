@@ -18,21 +18,36 @@ func (w Words) From(n int) Words {
 	return w
 }
 
+// fill draws words.
+func (w Words) fill(dst []uint32) {
+	head := min(len(dst), int(-w.Offset%4)) // to the first whole block
+	philox.Fill(dst[:head], w.Seed, w.Stream, w.Offset)
+	done := head + wordsFast(dst[head:], w.From(head))
+	philox.Fill(dst[done:], w.Seed, w.Stream, w.Offset+uint64(done))
+}
+
 // dropoutBlock is how many words are drawn at a time: 2 KiB of stack.
 const dropoutBlock = 512
 
 // Dropout fills dst with src times the mask, or adds it. words are those of the first element. p = 1 drops everything.
 func Dropout[T Float](dst []T, add bool, src []T, p float64, words Words) {
-	var buf [dropoutBlock]uint32
 	threshold := uint64(p * (1 << 32))
 	factor := [2]T{T(1 / (1 - p)), 0}
 	if p == 1 {
 		factor[0] = 0
 	}
+	head := min(len(src), int(-words.Offset%4)) // to the first whole block
+	dropoutPlain(dst[:head], add, src[:head], threshold, &factor, words)
+	done := head + dropoutFast(dst[head:], add, src[head:], threshold, factor[0], words.From(head))
+	dropoutPlain(dst[done:], add, src[done:], threshold, &factor, words.From(done))
+}
+
+func dropoutPlain[T Float](dst []T, add bool, src []T, threshold uint64, factor *[2]T, words Words) {
+	var buf [dropoutBlock]uint32
 	for len(src) > 0 {
 		n := min(len(src), dropoutBlock)
-		philox.Fill(buf[:n], words.Seed, words.Stream, words.Offset)
-		dropoutRow(dst[:n], add, src[:n], buf[:n], threshold, &factor)
+		words.fill(buf[:n])
+		dropoutRow(dst[:n], add, src[:n], buf[:n], threshold, factor)
 		dst, src, words = dst[n:], src[n:], words.From(n)
 	}
 }

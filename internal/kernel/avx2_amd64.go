@@ -16,6 +16,9 @@ func runsAVX2[T any](n int) bool {
 	return ok && useAVX2 && n > 0
 }
 
+// worthAVX2 is runsAVX2 for a routine whose plain version is as fast on fewer than eight elements.
+func worthAVX2[T any](n int) bool { return n >= 8 && runsAVX2[T](n) }
+
 // begin is where x begins: of float32, as runsAVX2 says. It is nil if x is.
 func begin[T any](x []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }
 

@@ -88,8 +88,8 @@ func ZipBackward[T Float](f Binary, second bool, dst Strided[T], add bool, g, ow
 	if own.Data != nil {
 		p.open(own)
 	}
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
+	for n := 0; lo < hi; lo += n {
+		n = reach(hi-lo, d.flat && gs.flat && q.flat && (own.Data == nil || p.flat))
 		row, x := d.at(lo, n), []T(nil)
 		if own.Data != nil {
 			x = p.at(lo, n)

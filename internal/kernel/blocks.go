@@ -13,6 +13,14 @@ type blocks[T any] struct {
 	room [expBlock]T
 }
 
+// reach is how many of n elements are worked on at a time: all, if every operand is one row, or a block.
+func reach(n int, rows bool) int {
+	if rows {
+		return n
+	}
+	return min(n, expBlock)
+}
+
 func (b *blocks[T]) open(o Strided[T]) {
 	b.data, b.flat = o.Data, o.Strides == nil
 	if !b.flat {

@@ -23,8 +23,8 @@ func Compare[T Number](c Comparison, dst Strided[bool], a, b Strided[T], lo, hi 
 	d.open(dst)
 	x.open(a)
 	y.open(b)
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
+	for n := 0; lo < hi; lo += n {
+		n = reach(hi-lo, d.flat && x.flat && y.flat)
 		row := d.at(lo, n)
 		compareRow(c, row, x.at(lo, n), y.at(lo, n))
 		d.put(lo, row)

@@ -82,7 +82,7 @@ func affineAllFast[T Float](y, x []T, mean, rstd, w, b T) bool {
 
 func productsFast[T Float](g, x, w []T, mean, rstd T) (gw, gwx float64, ok bool) {
 	n := len(x)
-	if !runsAVX2[T](n) {
+	if !worthAVX2[T](n) {
 		return 0, 0, false
 	}
 	g, w = g[:n], orNil(w, n)
@@ -155,7 +155,7 @@ func scaledRowsFast[T Float](dw []float64, g, x, rstd []T, cols, c0 int) bool {
 
 // columnsReady says whether n columns of some rows of g and x go through AVX2, and touches them.
 func columnsReady[T Float](g, x []T, rows, cols, c0, n int) bool {
-	if rows == 0 || !runsAVX2[T](n) {
+	if rows == 0 || !worthAVX2[T](n) {
 		return false
 	}
 	end := (rows-1)*cols + c0 + n

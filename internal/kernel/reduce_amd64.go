@@ -48,7 +48,7 @@ func downAdd4(n int, sums *float64, x *float32, stride int)
 
 // scans says whether a routine that reads x runs its AVX2 version, and touches x.
 func scans[T any](x []T) bool {
-	if !runsAVX2[T](len(x)) {
+	if !worthAVX2[T](len(x)) {
 		return false
 	}
 	if raceEnabled {
@@ -103,7 +103,7 @@ func finiteFast[T Float](x []T) (finite, ok bool) {
 
 func addDownFast[T summand, A accumulator](acc []A, x []T, n, stride int) bool {
 	m := len(acc)
-	if n == 0 || !runsAVX2[T](m) {
+	if n == 0 || !worthAVX2[T](m) {
 		return false
 	}
 	_ = x[(n-1)*stride:][:m]

@@ -66,7 +66,7 @@ func rowLessEqual(eights int, d *bool, x, y *float32)
 
 // ready says whether a routine that writes d and reads operands of its length runs its AVX2 version, and touches them.
 func ready[T any](d []T, operands ...[]T) bool {
-	if !runsAVX2[T](len(d)) {
+	if !worthAVX2[T](len(d)) {
 		return false
 	}
 	for _, x := range operands {
@@ -191,7 +191,7 @@ func keepFast[T Float](d []T, add bool, g []T, c []uint8, flip uint8) int {
 // compareFast is compareRow of the first elements, as many as it says.
 func compareFast[T Number](c Comparison, d []bool, x, y []T) int {
 	eights := len(d) / 8
-	if eights == 0 || !runsAVX2[T](len(d)) {
+	if eights == 0 || !worthAVX2[T](len(d)) {
 		return 0
 	}
 	x, y = x[:len(d)], y[:len(d)]

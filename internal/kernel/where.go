@@ -18,8 +18,8 @@ func Where[T Number](dst Strided[T], cond Strided[bool], a, b Strided[T], lo, hi
 	x.open(a)
 	y.open(b)
 	c.open(Truth(cond))
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
+	for n := 0; lo < hi; lo += n {
+		n = reach(hi-lo, d.flat && x.flat && y.flat && c.flat)
 		row := d.at(lo, n)
 		chooseRow(row, c.at(lo, n), x.at(lo, n), y.at(lo, n))
 		d.put(lo, row)
@@ -51,8 +51,8 @@ func Keep[T Float](dst Strided[T], add bool, g Strided[T], cond Strided[bool], w
 	d.open(dst)
 	gs.open(g)
 	c.open(Truth(cond))
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
+	for n := 0; lo < hi; lo += n {
+		n = reach(hi-lo, d.flat && gs.flat && c.flat)
 		row := d.at(lo, n)
 		keepRow(row, add, gs.at(lo, n), c.at(lo, n), bit(!when))
 		d.put(lo, row)

@@ -245,7 +245,7 @@ func (m *meter) backward(s *autograd.Scope, x, y *autograd.Value, g *tensor.Tens
 var errMeasured = errors.New("measured")
 
 // repeats is how often a block runs; the shortest time counts.
-const repeats = 4
+const repeats = 8
 
 // times fills in the times of c.
 func (m *meter) times(c *Cost) error {

@@ -54,7 +54,8 @@ func array(lines []json.RawMessage) []byte {
 }
 
 // ReadJSON reads an array of rows and checks it: one array and nothing after it, each row with all keys (and maybe
-// more), exactly the ten kinds, figures that pass [Row.Check], and no name twice.
+// more), exactly the ten kinds, figures that pass [Row.Check], and no name twice. Where
+// rows have a key "depth", a name stands once for each.
 func ReadJSON(r io.Reader) ([]Row, error) {
 	dec := json.NewDecoder(r)
 	var objects []map[string]json.RawMessage
@@ -69,10 +70,11 @@ func ReadJSON(r io.Reader) ([]Row, error) {
 		if err := read(o, &rows[i]); err != nil {
 			return nil, fmt.Errorf("row %d: %w", i, err)
 		}
-		if seen[rows[i].Name] {
+		id := rows[i].Name + string(o["depth"])
+		if seen[id] {
 			return nil, fmt.Errorf("row %d: name %q is there twice", i, rows[i].Name)
 		}
-		seen[rows[i].Name] = true
+		seen[id] = true
 	}
 	return rows, nil
 }

@@ -67,6 +67,13 @@ func TestJSONRefuses(t *testing.T) {
 	var b bytes.Buffer
 	twice := rows()[0]
 	require.ErrorContains(t, WriteJSON(&b, []Row{twice, twice}), `name "baseline" is there twice`)
+	type deep struct {
+		Row
+		Depth int `json:"depth"`
+	}
+	require.NoError(t, WriteJSON(&b, []deep{{twice, 8}, {twice, 16}}))
+	b.Reset()
+	require.ErrorContains(t, WriteJSON(&b, []deep{{twice, 8}, {twice, 8}}), `name "baseline" is there twice`)
 	require.ErrorContains(t, WriteJSON(&b, []Row{{Name: "x"}}), "want a measured or a predicted peak")
 	require.ErrorContains(t, WriteJSON(&b, []any{make(chan int)}), "unsupported type")
 	require.Zero(t, b.Len())

@@ -274,6 +274,7 @@ func (w *work) saveRefs(inputs bool) error {
 				err = w.s.save(sl, &w.args[r], w.vals[r].par, w.site)
 			} else {
 				err = w.s.save(sl, &w.outs[^r], nil, w.site)
+				w.early(i, r)
 			}
 			if err != nil {
 				n.saved = n.saved[:len(n.saved)-1]
@@ -330,7 +331,7 @@ func (w *work) compute(op Op, need bool) {
 		case w.rule.InPlace && i == 0:
 			t, err = w.ownCopy()
 		case i < visible || need:
-			t, err = tensor.Make(w.ss.dev, memory.Temporary, w.site, sp)
+			t, err = tensor.Make(w.ss.dev, w.kindOf(i), w.site, sp)
 		}
 		w.failIf(err)
 		w.outs = append(w.outs, t)

@@ -134,6 +134,7 @@ type call struct {
 	loaded []tensor.Tensor
 	from   []*packed // where each of loaded was unpacked from; nil: it was in memory, or a parameter
 	finish []finish
+	over   []int // inputs whose gradients are written over what died
 }
 
 // finish is a gradient that the kernel wrote beside its destination: of a broadcast input, to be summed, or for a
@@ -165,6 +166,9 @@ func (p *pass) backward(n *node) {
 	for i := range c.finish {
 		f := &c.finish[i]
 		p.sumInto(&f.to, &f.from, f.add, site)
+	}
+	for _, i := range c.over {
+		p.takeOver(&n.in[i], &c.b.dst[i], site)
 	}
 }
 
@@ -207,7 +211,7 @@ func (c *call) end() {
 	clear(c.in)
 	clear(c.from)
 	c.from = c.from[:0]
-	c.in, c.temps, c.loaded, c.finish = c.in[:0], c.temps[:0], c.loaded[:0], c.finish[:0]
+	c.in, c.temps, c.loaded, c.finish, c.over = c.in[:0], c.temps[:0], c.loaded[:0], c.finish[:0], c.over[:0]
 	ss := c.p.ss
 	clear(c.b.grads)
 	c.p, c.b.node, c.b.Run = nil, nil, Run{}
@@ -309,6 +313,11 @@ func (c *call) destinations(site memory.Site) {
 	for i := range n.in {
 		e := &n.in[i]
 		if n.passes(i) || !p.wants(e) {
+			continue
+		}
+		if t := c.dying(i); !t.Empty() {
+			c.b.dst[i] = t
+			c.over = append(c.over, i)
 			continue
 		}
 		dst, add := p.into(e, site)

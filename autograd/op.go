@@ -1,6 +1,8 @@
 package autograd
 
 import (
+	"math"
+
 	"github.com/thimble-ml/thimble/tensor"
 )
 
@@ -65,6 +67,9 @@ func In(i int) Ref { return Ref(i) }
 // Out refers to output i, hidden ones counted.
 func Out(i int) Ref { return ^Ref(i) }
 
+// OutGrad, in Rule.Over, refers to the gradient of output 0.
+const OutGrad Ref = math.MaxInt
+
 // Rule is what the engine must know of an op: data, not code.
 type Rule struct {
 	// Name is torch's name for the op, as it appears in errors, events and docs/saved.md.
@@ -72,6 +77,11 @@ type Rule struct {
 	// Reads[i] lists what the gradient of input i reads. The engine saves it if input i requires a gradient, and
 	// nothing else. Inputs beyond the slice read nothing.
 	Reads [][]Ref
+	// Over[i] lists what the gradient of input i may be written over, if nobody else holds it by then: OutGrad, or what
+	// Reads[i] names. In and Grad then give Backward the same memory as Into, so it must have read an element for the
+	// last time, for the other gradients too, before it writes it. A hidden output listed here is that gradient, computed
+	// in Forward but for a factor: it is counted as a gradient.
+	Over [][]Ref
 	// Pass[i] says that the gradient of input i is output 0's gradient as it is (summed where the input was broadcast or
 	// expanded). The engine hands it on without a kernel.
 	Pass []bool

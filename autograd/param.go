@@ -21,6 +21,7 @@ type Param struct {
 	ready  []func(*Scope, *Param) error
 	gone   bool
 	eaten  bool // see Consumed
+	summed bool // see Accumulated
 
 	home     Home // nil: on the device
 	key      string
@@ -120,6 +121,14 @@ func (p *Param) OnGradReady(f func(*Scope, *Param) error) { p.ready = append(p.r
 // SetConsumed says that an OnGradReady function uses the gradient up and gives it back within backward. Whoever needs
 // whole gradients after backward (accumulation, clipping by a global norm) must refuse p.
 func (p *Param) SetConsumed() { p.eaten = true }
+
+// SetAccumulated says whether gradients of several backward passes are added up before they are used, as a train.Window
+// does. It changes no value: an op that can compute a gradient ahead of Backward, in a buffer that becomes the gradient,
+// does not where a gradient is there already.
+func (p *Param) SetAccumulated(yes bool) { p.summed = yes }
+
+// Accumulated tells what SetAccumulated said last.
+func (p *Param) Accumulated() bool { return p.summed }
 
 // Consumed tells whether SetConsumed was called.
 func (p *Param) Consumed() bool { return p.eaten }

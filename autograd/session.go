@@ -26,6 +26,9 @@ type Config struct {
 	// Lanes bounds the scratch of a kernel (scratch a lane times Lanes) and with it how many workers can help. 0: 8.
 	// It is part of what decides the byte figures.
 	Lanes int
+	// NoOverwrite gives each gradient a buffer of its own instead of writing it over what backward has used up (see
+	// Rule.Over). Values are the same; it is there to compare.
+	NoOverwrite bool
 }
 
 // Random streams of a session, by ID.
@@ -39,6 +42,7 @@ const (
 type Session struct {
 	dev     *memory.Device
 	lanes   int
+	apart   bool // Config.NoOverwrite
 	workers *pool.Pool
 	rand    tensor.Stream // streamTrain
 	init    tensor.Stream // streamInit
@@ -87,6 +91,7 @@ func New(cfg Config) (*Session, error) {
 	return &Session{
 		dev:     cfg.Device,
 		lanes:   cfg.Lanes,
+		apart:   cfg.NoOverwrite,
 		workers: pool.New(workersOr(cfg.Workers)),
 		rand:    tensor.Stream{Seed: cfg.Seed, ID: streamTrain},
 		init:    tensor.Stream{Seed: cfg.Seed, ID: streamInit},

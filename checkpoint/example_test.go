@@ -66,7 +66,7 @@ func Example() {
 	gpt.Chain = checkpoint.Chain(checkpoint.Recursive)
 	step()
 	// Output:
-	// loss 3.6949 peak 4647 KB
+	// loss 3.6949 peak 4648 KB
 	// loss 3.6949 peak 3075 KB
 	// loss 3.6949 peak 885 KB
 	// loss 3.6949 peak 840 KB

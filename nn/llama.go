@@ -16,6 +16,8 @@ type Llama struct {
 
 	Chain Chain   `nn:"-"` // nil: blocks run as they are
 	Wrap  Wrapper `nn:"-"` // around each block; nil: none
+
+	plainHead bool
 }
 
 // LlamaLayer is one block of a Llama.
@@ -44,6 +46,7 @@ type LlamaConfig struct {
 	Eps                               float64 // of the norms; 0: 1e-6
 	Tied                              bool    // the head shares the embedding's table
 	DType                             tensor.DType
+	PlainHead                         bool // Loss makes the logits of all tokens at once, as Forward does
 }
 
 // Llama7B is the model of 6,738,415,616 parameters.
@@ -73,7 +76,7 @@ func NewLlama(sess *autograd.Session, cfg LlamaConfig) (*Llama, error) {
 		return nil, err
 	}
 	b := llamaBuilder{sess: sess, cfg: cfg}
-	m := &Llama{EmbedTokens: b.embedding()}
+	m := &Llama{EmbedTokens: b.embedding(), plainHead: cfg.PlainHead}
 	for range cfg.Layers {
 		m.Layers = append(m.Layers, b.layer())
 	}
@@ -128,24 +131,22 @@ func (b *llamaBuilder) layer() *LlamaLayer {
 
 // Forward takes tokens [B T] and gives logits [B T vocab].
 func (m *Llama) Forward(s *autograd.Scope, tokens *autograd.Value) *autograd.Value {
-	return s.Do("llama", func(s *autograd.Scope) *autograd.Value {
-		x := m.EmbedTokens.Forward(s.Named("embed"), tokens)
-		x = runBlocks(s, m.Chain, m.Wrap, x, m.Layers)
-		return m.head(s, x)
-	})
+	return s.Do("llama", func(s *autograd.Scope) *autograd.Value { return logits(s, m.hidden(s, tokens), m.head()) })
 }
 
-// head gives the logits of x, which it frees.
-func (m *Llama) head(s *autograd.Scope, x *autograd.Value) *autograd.Value {
-	h := m.Norm.Forward(s.Named("norm"), x)
-	s.Free(x)
-	head := m.EmbedTokens.Weight
+// hidden gives what the head reads [B T C].
+func (m *Llama) hidden(s *autograd.Scope, tokens *autograd.Value) *autograd.Value {
+	x := m.EmbedTokens.Forward(s.Named("embed"), tokens)
+	x = runBlocks(s, m.Chain, m.Wrap, x, m.Layers)
+	return normed(s, "norm", m.Norm, x)
+}
+
+// head is the head's weight.
+func (m *Llama) head() *autograd.Param {
 	if m.LMHead != nil {
-		head = m.LMHead.Weight
+		return m.LMHead.Weight
 	}
-	y := ops.Linear(s.Named("head"), h, head.Value(), nil)
-	s.Free(h)
-	return y
+	return m.EmbedTokens.Weight
 }
 
 // NewCache makes a cache for batch sequences of up to max tokens; no context bounds it. The caller calls Close.
@@ -163,15 +164,14 @@ func (m *Llama) Next(s *autograd.Scope, tokens *autograd.Value, cache *KVCache) 
 		for i, l := range m.Layers {
 			x = cache.run(s, i, x, l)
 		}
-		return m.head(s, x)
+		return logits(s, normed(s, "norm", m.Norm, x), m.head())
 	})
 }
 
-// Loss is the mean cross-entropy of the logits for tokens [B T] against targets [B T].
+// Loss is the mean cross-entropy of the logits for tokens [B T] against targets [B T]. Unless the config said PlainHead, it
+// is ops.LinearCrossEntropy, which never holds the logits of all tokens: to read them, call Forward.
 func (m *Llama) Loss(s *autograd.Scope, tokens, targets *autograd.Value) *autograd.Value {
-	return s.Do("loss", func(s *autograd.Scope) *autograd.Value {
-		return ops.CrossEntropy(s, m.Forward(s, tokens), targets)
-	})
+	return lossOf(s, "llama", m.plainHead, func(s *autograd.Scope) *autograd.Value { return m.hidden(s, tokens) }, m.head(), targets)
 }
 
 // Forward takes x [B T C] and gives [B T C].

@@ -100,6 +100,8 @@ type GPT struct {
 
 	Chain Chain   `nn:"-"` // nil: blocks run as they are
 	Wrap  Wrapper `nn:"-"` // around each block; nil: none
+
+	plainHead bool
 }
 
 // GPTConfig of a GPT. Vocab, Context, Dim, Heads and Layers are required.
@@ -107,6 +109,7 @@ type GPTConfig struct {
 	Vocab, Context, Dim, Heads, Layers int
 	Dropout                            float64
 	DType                              tensor.DType
+	PlainHead                          bool // Loss makes the logits of all tokens at once, as Forward does
 }
 
 // NewGPT makes a model with GPT-2's initial values: N(0, 0.02), those of the layers that write to the residual stream
@@ -120,7 +123,7 @@ func NewGPT(sess *autograd.Session, cfg GPTConfig) (*GPT, error) {
 	if err := k.end(); err != nil {
 		return nil, err
 	}
-	m := &GPT{Drop: Dropout{P: cfg.Dropout}}
+	m := &GPT{Drop: Dropout{P: cfg.Dropout}, plainHead: cfg.PlainHead}
 	var err error
 	if m.WTE, err = NewEmbedding(sess, cfg.Vocab, cfg.Dim, EmbeddingConfig{DType: cfg.DType, InitWeight: Normal(0, 0.02)}); err != nil {
 		return built(m, err)
@@ -143,11 +146,14 @@ func NewGPT(sess *autograd.Session, cfg GPTConfig) (*GPT, error) {
 
 // Forward takes tokens [B T] and gives logits [B T vocab].
 func (m *GPT) Forward(s *autograd.Scope, tokens *autograd.Value) *autograd.Value {
-	return s.Do("gpt", func(s *autograd.Scope) *autograd.Value {
-		x := m.embed(s, tokens, 0)
-		x = runBlocks(s, m.Chain, m.Wrap, x, m.Blocks)
-		return m.head(s, x)
-	})
+	return s.Do("gpt", func(s *autograd.Scope) *autograd.Value { return logits(s, m.hidden(s, tokens), m.WTE.Weight) })
+}
+
+// hidden gives what the head reads [B T C].
+func (m *GPT) hidden(s *autograd.Scope, tokens *autograd.Value) *autograd.Value {
+	x := m.embed(s, tokens, 0)
+	x = runBlocks(s, m.Chain, m.Wrap, x, m.Blocks)
+	return normed(s, "ln_f", m.LNF, x)
 }
 
 // embed is dropout(wte[tokens] + wpe[pos:pos+T]).
@@ -157,15 +163,6 @@ func (m *GPT) embed(s *autograd.Scope, tokens *autograd.Value, pos int) *autogra
 		p := ops.Slice(s, m.WPE.Weight.Value(), 0, pos, pos+tokens.Dim(1))
 		return m.Drop.Forward(s, ops.AddInPlace(s, x, p))
 	})
-}
-
-// head gives the logits of x, which it frees.
-func (m *GPT) head(s *autograd.Scope, x *autograd.Value) *autograd.Value {
-	h := m.LNF.Forward(s.Named("ln_f"), x)
-	s.Free(x)
-	y := ops.Linear(s.Named("head"), h, m.WTE.Weight.Value(), nil)
-	s.Free(h)
-	return y
 }
 
 // NewCache makes a cache for batch sequences of up to max tokens, at most the model's context. The caller calls Close.
@@ -186,13 +183,12 @@ func (m *GPT) Next(s *autograd.Scope, tokens *autograd.Value, cache *KVCache) *a
 		for i, b := range m.Blocks {
 			x = cache.run(s, i, x, b)
 		}
-		return m.head(s, x)
+		return logits(s, normed(s, "ln_f", m.LNF, x), m.WTE.Weight)
 	})
 }
 
-// Loss is the mean cross-entropy of the logits for tokens [B T] against targets [B T].
+// Loss is the mean cross-entropy of the logits for tokens [B T] against targets [B T]. Unless the config said PlainHead, it
+// is ops.LinearCrossEntropy, which never holds the logits of all tokens: to read them, call Forward.
 func (m *GPT) Loss(s *autograd.Scope, tokens, targets *autograd.Value) *autograd.Value {
-	return s.Do("loss", func(s *autograd.Scope) *autograd.Value {
-		return ops.CrossEntropy(s, m.Forward(s, tokens), targets)
-	})
+	return lossOf(s, "gpt", m.plainHead, func(s *autograd.Scope) *autograd.Value { return m.hidden(s, tokens) }, m.WTE.Weight, targets)
 }

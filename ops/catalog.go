@@ -36,6 +36,7 @@ func Catalog() []Entry {
 		elementwiseEntries(),
 		shapeEntries(),
 		reductionEntries(),
+		headEntries(),
 	)
 }
 

@@ -46,7 +46,11 @@ func CrossEntropy(s *autograd.Scope, logits, targets *autograd.Value, opts ...Cr
 }
 
 // CrossEntropyOption changes what [CrossEntropy] does: a [Reduction], [IgnoreTarget], [LabelSmoothing] or [ClassWeights].
-type CrossEntropyOption interface{ crossEntropy(c *crossEntropyCall) }
+// All of them are options of [LinearCrossEntropy] too.
+type CrossEntropyOption interface {
+	LinearCrossEntropyOption
+	crossEntropy(c *crossEntropyCall)
+}
 
 // crossEntropyCall is what options set.
 type crossEntropyCall struct {
@@ -130,6 +134,10 @@ func (o crossEntropyOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	return nil
 }
 
+func (o crossEntropyOp) badTarget(at []int, target int64, classes int) error {
+	return fmt.Errorf("row %v has target %d: want 0 to %d, one of %d classes, or %d to ignore the row", at, target, classes-1, classes, o.ignore)
+}
+
 // check refuses options that make no sense.
 func (o crossEntropyOp) check(in []tensor.Spec) error {
 	switch {
@@ -174,8 +182,7 @@ func crossEntropyForward[T kernel.Float, I kernel.Index](o crossEntropyOp, f *au
 	})
 	sum, n, bad := kernel.CrossEntropyFinish(parts, rows, cols)
 	if bad >= 0 {
-		f.Fail(fmt.Errorf("row %v has target %d: want 0 to %d, one of %d classes, or %d to ignore the row",
-			place(bad, f.In[1].Shape()), targets[bad], cols-1, cols, o.ignore))
+		f.Fail(o.badTarget(place(bad, f.In[1].Shape()), int64(targets[bad]), cols))
 	}
 	switch o.reduction {
 	case ReduceMean:

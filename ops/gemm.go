@@ -43,9 +43,10 @@ func columnSumsPlan(rows, cols int) kernel.SumTo {
 	return kernel.NewSumTo(from[:], to[:])
 }
 
-// columnSums fills dst, of cols elements, with the sums of the columns of g, or adds them: the gradient of a bias.
-func columnSums[T kernel.Float](r *autograd.Run, dst *tensor.Tensor, add bool, g []T, cols int) {
-	d, parts := operand.Of[T](dst), kernel.View[float64](r.Shared())
+// columnSums fills dst, of cols elements, with the sums of the columns of g, or adds them: the gradient of a bias. shared
+// is what columnSumsWork asked for.
+func columnSums[T kernel.Float](r *autograd.Run, shared []byte, dst *tensor.Tensor, add bool, g []T, cols int) {
+	d, parts := operand.Of[T](dst), kernel.View[float64](shared)
 	p := columnSumsPlan(len(g)/max(1, cols), cols)
 	if p.Chunks() == 1 {
 		kernel.SumPart(&p, d, add, g, parts, 0)

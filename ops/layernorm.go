@@ -135,7 +135,7 @@ func layerNormBackward[T kernel.Float](o layerNormOp, b *autograd.Bwd) {
 	case dw != nil:
 		layerNormAffine(o, b, optional[T](dw), addW, optional[T](db), addB)
 	case db != nil: // its gradient alone reads nothing
-		columnSums(&b.Run, db, addB, tensor.Data[T](b.Grad(0)), product(b.InSpec(2).Shape))
+		columnSums(&b.Run, b.Shared(), db, addB, tensor.Data[T](b.Grad(0)), product(b.InSpec(2).Shape))
 	}
 }
 

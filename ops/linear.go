@@ -100,6 +100,6 @@ func linearBackward[T kernel.Float](o linearOp, b *autograd.Bwd) {
 		return
 	}
 	if db, add := b.Into(2); db != nil {
-		columnSums(&b.Run, db, add, g, n)
+		columnSums(&b.Run, b.Shared(), db, add, g, n)
 	}
 }

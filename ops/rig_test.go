@@ -26,7 +26,7 @@ type rig struct {
 
 func newRig(t testing.TB, cfg autograd.Config) *rig {
 	t.Helper()
-	dev, err := memory.NewDevice(memory.Config{Reserve: 1 << 30})
+	dev, err := memory.NewDevice(memory.Config{Reserve: 8 << 30})
 	require.NoError(t, err)
 	soil(t, dev, 1<<18)
 	cfg.Device = dev

@@ -168,6 +168,7 @@ var table = slices.Concat(
 	elementwiseRows,
 	shapeRows,
 	reductionRows,
+	headRows,
 )
 
 // basicRows are linear, matmul, add, relu, gelu, layer norm, cross-entropy, dropout, embedding, slice and split.

@@ -44,6 +44,9 @@ func NewWindow(opt optim.Optimizer, cfg WindowConfig) (*Window, error) {
 			return nil, fmt.Errorf("train: NewWindow: the gradient of %s is released inside backward: nothing can be accumulated or clipped", p.Name())
 		}
 	}
+	for _, p := range opt.Params() {
+		p.SetAccumulated(cfg.Micro > 1)
+	}
 	return &Window{opt: opt, cfg: cfg}, nil
 }
 

@@ -46,14 +46,19 @@ var reductionCalls = map[string]call{
 		return ops.KLDiv(s, ops.LogSoftmax(s, in[0], -1), ops.Softmax(s, in[1], -1), ops.ReduceBatchMean)
 	},
 	"cross_entropy": func(s *autograd.Scope, c *opCase, in []value) value {
-		opts := []ops.CrossEntropyOption{
-			c.reduction(), ops.IgnoreTarget(c.int("ignore_index", ops.IgnoreIndex)), ops.LabelSmoothing(c.float("label_smoothing", 0)),
-		}
-		if len(in) > 2 {
-			opts = append(opts, ops.ClassWeights(in[2]))
-		}
-		return ops.CrossEntropy(s, in[0], in[1], opts...)
+		return ops.CrossEntropy(s, in[0], in[1], c.lossOptions(in)...)
 	},
+}
+
+// lossOptions are those of a case of cross-entropy.
+func (c *opCase) lossOptions(in []value) []ops.CrossEntropyOption {
+	opts := []ops.CrossEntropyOption{
+		c.reduction(), ops.IgnoreTarget(c.int("ignore_index", ops.IgnoreIndex)), ops.LabelSmoothing(c.float("label_smoothing", 0)),
+	}
+	if len(in) > 2 {
+		opts = append(opts, ops.ClassWeights(in[2]))
+	}
+	return opts
 }
 
 // over is the dimensions of a case; none are all.

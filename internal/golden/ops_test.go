@@ -2,6 +2,7 @@ package golden
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strconv"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
 )
 
@@ -77,6 +80,42 @@ func TestOps(t *testing.T) {
 			checkOp(t, c, f)
 		})
 	}
+}
+
+// The fused head on each case of cross-entropy, with the identity as weight, in both forms and in pieces of one row.
+func TestFusedHead(t *testing.T) {
+	var file struct{ Cases []opCase }
+	load(t, "ops.json", &file)
+	checked := 0
+	for i := range file.Cases {
+		c := &file.Cases[i]
+		if c.Op != "cross_entropy" {
+			continue
+		}
+		for _, sweep := range []ops.OneSweep{false, true} {
+			if bool(sweep) && c.reduction() == ops.ReduceNone {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, one sweep %v", c.Name, sweep), func(t *testing.T) {
+				checkOp(t, c, func(s *autograd.Scope, c *opCase, in []value) value {
+					n := in[0].Dim(-1)
+					eye, err := tensor.Zeros(s.Device(), memory.Input, site, tensor.Of(tensor.Float32, n, n))
+					require.NoError(t, err)
+					defer eye.Release()
+					for k := range n {
+						tensor.Data[float32](eye)[k*n+k] = 1
+					}
+					opts := []ops.LinearCrossEntropyOption{sweep, ops.LogitsBytes(1)}
+					for _, o := range c.lossOptions(in) {
+						opts = append(opts, o)
+					}
+					return ops.LinearCrossEntropy(s, in[0], s.Input(eye), nil, in[1], opts...)
+				})
+			})
+			checked++
+		}
+	}
+	require.Greater(t, checked, 4)
 }
 
 func checkOp(t *testing.T, c *opCase, f call) {

@@ -34,16 +34,18 @@ type learner struct {
 }
 
 func TestGPTRun(t *testing.T) {
-	checkRun(t, "gpt.json", func(b *bench) (*learner, error) {
-		m, err := nn.NewGPT(b.sess, nn.GPTConfig{Vocab: 17, Context: 8, Dim: 16, Heads: 2, Layers: 2})
-		if err != nil {
-			return nil, err
-		}
-		opt, err := optim.NewAdamW(nn.Params(m), optim.AdamWConfig{LR: 3e-3, Betas: optim.Betas(0.9, 0.95), WeightDecay: 0.1})
-		// the key third of each qkv.bias has no gradient in exact arithmetic
-		skip := func(name string, i int) bool { return strings.HasSuffix(name, "qkv.bias") && i >= 16 && i < 32 }
-		return &learner{model: m, loss: m.Loss, opt: opt, clip: 1, skip: skip}, err
-	})
+	for _, plain := range []bool{false, true} {
+		checkRun(t, "gpt.json", func(b *bench) (*learner, error) {
+			m, err := nn.NewGPT(b.sess, nn.GPTConfig{Vocab: 17, Context: 8, Dim: 16, Heads: 2, Layers: 2, PlainHead: plain})
+			if err != nil {
+				return nil, err
+			}
+			opt, err := optim.NewAdamW(nn.Params(m), optim.AdamWConfig{LR: 3e-3, Betas: optim.Betas(0.9, 0.95), WeightDecay: 0.1})
+			// the key third of each qkv.bias has no gradient in exact arithmetic
+			skip := func(name string, i int) bool { return strings.HasSuffix(name, "qkv.bias") && i >= 16 && i < 32 }
+			return &learner{model: m, loss: m.Loss, opt: opt, clip: 1, skip: skip}, err
+		})
+	}
 }
 
 func TestViTRun(t *testing.T) {

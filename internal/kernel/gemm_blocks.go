@@ -35,6 +35,14 @@ func gemmTile(m, n, k int) (rows, cols int) {
 	return even(m, rows, gemmRows), even(n, cols, gemmCols)
 }
 
+// GEMMRows is the number of rows that the tallest micro-kernel computes at once: pieces of a product that is cut by hand
+// are best multiples of it.
+const GEMMRows = gemmRows
+
+// GEMMDepth is the length of the blocks in which a product adds up its K terms. A product over a multiple of it, added to
+// by one over the rest, has the bits of the product over all.
+func GEMMDepth(k int) int { return gemmDepth(k) }
+
 // gemmDepth is the length of the blocks of K.
 func gemmDepth(k int) int { return even(k, gemmMaxDepth, 8) }
 

@@ -101,6 +101,36 @@ func (p *Param) Tensor() *tensor.Tensor {
 // skip the parameter. The gradient of a parameter in a Home is there only while a pass makes it; see FetchGrad.
 func (p *Param) Grad() *tensor.Tensor { return present(&p.grad) }
 
+// SetGrad makes a copy of g, of the parameter's spec, the gradient, as resuming within a window of micro-batches wants it.
+// There must be none yet. It is called between steps.
+func (p *Param) SetGrad(g *tensor.Tensor) error {
+	wrap := func(err error) error { return fmt.Errorf("autograd: SetGrad of parameter %s: %w", p.name, err) }
+	switch {
+	case p.gone || p.ss.running.Load():
+		return wrap(errors.New("the parameter was released, or a step is running: call it between steps"))
+	case p.home != nil:
+		return wrap(errors.New("the parameter lives in a Home, which holds its gradient: use Home.AddGrad"))
+	case p.HasGrad():
+		return wrap(errors.New("there is a gradient already: call ZeroGrad first"))
+	case g == nil || g.Empty() || !g.Spec().Equal(p.spec):
+		got := "nothing"
+		if g != nil && !g.Empty() {
+			got = g.Spec().String()
+		}
+		return wrap(fmt.Errorf("assigned grad has data of a different type or size: got %s, want %s", got, p.spec))
+	}
+	t, err := tensor.New(p.ss.dev, memory.Grad, memory.Site{Op: "setgrad", Scope: p.name}, p.spec)
+	if err != nil {
+		return wrap(err)
+	}
+	if err := tensor.Copy(t, g); err != nil {
+		t.Release()
+		return wrap(err)
+	}
+	p.grad = *t
+	return nil
+}
+
 // Stale tells that a failed step had added to the gradient: it is half a sum, and Backward and optimizers refuse it
 // until ZeroGrad.
 func (p *Param) Stale() bool { return p.stale }

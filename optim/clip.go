@@ -168,6 +168,31 @@ func ClipGradValue(s *autograd.Scope, params []*autograd.Param, limit float64) e
 	return nil
 }
 
+// ScaleGrad multiplies the gradients of params by k, in place, as a window does that the data left unfilled. It refuses what
+// ClipGradNorm refuses. In a dry run it does nothing.
+func ScaleGrad(s *autograd.Scope, params []*autograd.Param, k float64) error {
+	c := clipper{}
+	if err := c.gather(s, params); err != nil {
+		return fmt.Errorf("optim: ScaleGrad: %w", err)
+	}
+	if len(c.due) == 0 {
+		return nil
+	}
+	s.Run(memory.Site{Op: "scalegrad", Scope: s.Path()}, autograd.Work{Chunks: c.work.chunks}, func(r *autograd.Run) {
+		for _, p := range c.due {
+			p.TouchGrad()
+		}
+		r.Par(c.work.chunks, func(_, chunk int) {
+			i, lo, hi := c.work.at(chunk)
+			multiply(c.due[i].Grad(), lo, hi, k)
+		})
+	})
+	for _, p := range c.due {
+		p.Grad().Bump()
+	}
+	return nil
+}
+
 func clipTo(t *tensor.Tensor, lo, hi int, limit float64) {
 	if t.DType() == tensor.Float32 {
 		kernel.ClipTo(piece[float32](t, lo, hi), float32(limit))

@@ -199,3 +199,17 @@ func TestClipGradValue(t *testing.T) {
 		require.ErrorContains(t, optim.ClipGradValue(s, []*autograd.Param{a, a}, 1), "given twice")
 	})
 }
+
+func TestScaleGrad(t *testing.T) {
+	r := plainRig(t)
+	defer r.close()
+	a, none := r.vec("a", 1, 2), r.vec("none", 4)
+	params := []*autograd.Param{a, none}
+	r.ok(func(s *autograd.Scope) {
+		r.push(s, a, 3, -5)
+		require.NoError(t, optim.ScaleGrad(s, params, 0.5))
+		require.Equal(t, []float64{1.5, -2.5}, values(a.Grad()))
+		require.Nil(t, none.Grad())
+		require.ErrorContains(t, optim.ScaleGrad(s, append(params, a), 2), "optim: ScaleGrad: parameter 2, a, is given twice")
+	})
+}

@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/thimble-ml/thimble/memory"
@@ -8,7 +9,8 @@ import (
 )
 
 // Home is where a parameter's value and gradient live while nobody uses them: a file, another rank's memory, fewer bits.
-// Both are keyed by the name that the parameter had when it moved in. The engine fetches a value before each use,
+// Both are keyed by the name that the parameter had when it moved in, with a number behind it if another parameter goes by
+// that name there. The engine fetches a value before each use,
 // forward and backward, and drops it after. In backward it fetches the gradient before the parameter's first share of a
 // pass and puts it back after the last: adding up elsewhere would round in another order, and training must stay the same
 // to the bit (law N1). In a dry run (Device.Virtual) tensors have no data, and a Home changes nothing that lasts.
@@ -21,6 +23,10 @@ type Home interface {
 	PutGrad(name string, g tensor.Tensor) error
 	// Grad gives the gradient on d, counted as Grad, one reference to the caller. It is asked for only after PutGrad.
 	Grad(d *memory.Device, name string, s tensor.Spec) (tensor.Tensor, error)
+	// ForgetGrad ends the gradient, if there is one: the next one may be as far away as the next PutGrad.
+	ForgetGrad(name string)
+	// Forget ends value and gradient: the parameter has moved out, or was released.
+	Forget(name string)
 }
 
 // SetHome moves p's value to h, or back to the device if h is nil. p must have no gradient, and no step may be running.
@@ -43,14 +49,30 @@ func (p *Param) SetHome(h Home) error {
 		p.t = t
 		return nil
 	}
-	err = h.Put(p.name, t)
+	key := p.keyIn(h)
+	err = h.Put(key, t)
 	t.Release()
 	if err != nil {
 		return wrap(err)
 	}
 	p.leave()
-	p.home, p.key = h, p.name
+	p.home, p.key = h, key
 	return nil
+}
+
+// keyIn is a name for p in h that no other parameter of the session has there.
+func (p *Param) keyIn(h Home) string {
+	taken := map[string]bool{}
+	for _, q := range p.ss.params {
+		if q.home == h {
+			taken[q.key] = true
+		}
+	}
+	key := p.name
+	for n := 2; taken[key]; n++ {
+		key = fmt.Sprintf("%s#%d", p.name, n)
+	}
+	return key
 }
 
 // leave ends p's present place.
@@ -58,9 +80,24 @@ func (p *Param) leave() {
 	if p.home == nil {
 		p.t.Release()
 		p.t = tensor.Tensor{}
+	} else {
+		p.home.Forget(p.key)
 	}
 	p.home, p.key = nil, ""
 	p.puts++
+}
+
+// BuildIn runs build, and every parameter that it makes moves to h as soon as it has its initial values, so that the device
+// holds one at a time: for a model that is larger than the device. build is what makes the model, such as nn.NewGPT. No step
+// may be running.
+func (ss *Session) BuildIn(h Home, build func() error) error {
+	if ss.running.Load() || ss.closed {
+		return errors.New("autograd: BuildIn within a step or on a closed session: build models before the first Step")
+	}
+	old := ss.birthplace
+	ss.birthplace = h
+	defer func() { ss.birthplace = old }()
+	return build()
 }
 
 // Home is where p lives; nil: on the device.
@@ -113,6 +150,21 @@ func (p *Param) Store(t *tensor.Tensor) error {
 	}
 	if !p.ss.Dry() {
 		p.puts++
+	}
+	return nil
+}
+
+// StoreGrad says that g, which FetchGrad gave, has been changed: it raises the version, and puts g into p's Home. If the
+// running step fails later, the gradient is stale.
+func (p *Param) StoreGrad(g *tensor.Tensor) error {
+	p.TouchGrad()
+	if p.home == nil {
+		g.Bump()
+		return nil
+	}
+	p.putIn = p.ss.stepID
+	if err := p.home.PutGrad(p.key, *g); err != nil {
+		return fmt.Errorf("autograd: the gradient of %s into its home: %w", p.name, err)
 	}
 	return nil
 }

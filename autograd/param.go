@@ -64,6 +64,14 @@ func (ss *Session) NewParam(name string, spec tensor.Spec, init func(*tensor.Ten
 	p := &Param{name: name, ss: ss, spec: t.Spec(), t: *t}
 	p.value = Value{t: p.t, ss: ss, par: p, site: memory.Site{Op: "param", Scope: name}}
 	ss.params = append(ss.params, p)
+	if ss.birthplace == nil {
+		return p, nil
+	}
+	if err := p.SetHome(ss.birthplace); err != nil {
+		p.Release()
+		ss.params = ss.params[:len(ss.params)-1]
+		return nil, wrap(err)
+	}
 	return p, nil
 }
 
@@ -166,6 +174,9 @@ func (p *Param) Consumed() bool { return p.eaten }
 // ZeroGrad gives the gradient's buffer back.
 func (p *Param) ZeroGrad() {
 	p.journalGrad()
+	if p.homeGrad && p.ss.plan == nil {
+		p.home.ForgetGrad(p.key)
+	}
 	p.stale, p.homeGrad = false, false
 	if p.grad.Empty() {
 		return
@@ -186,6 +197,8 @@ func (p *Param) Release() {
 	p.gone = true
 	if p.home == nil {
 		p.t.Release()
+	} else {
+		p.home.Forget(p.key)
 	}
 }
 

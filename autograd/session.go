@@ -58,14 +58,15 @@ type Session struct {
 	passID uint64
 	stepID uint64
 
-	params  []*Param
-	closers []func()
-	undo    []func()    // run, last first, if the step fails
-	journal []journaled // storages to put back if the step fails
-	touched []*Param    // whose gradient this step made or added to
-	plan    *planner    // not nil in a dry run
-	planID  uint64
-	packed  map[packKey]*packed
+	params     []*Param
+	birthplace Home // where NewParam puts what it makes; nil: on the device
+	closers    []func()
+	undo       []func()    // run, last first, if the step fails
+	journal    []journaled // storages to put back if the step fails
+	touched    []*Param    // whose gradient this step made or added to
+	plan       *planner    // not nil in a dry run
+	planID     uint64
+	packed     map[packKey]*packed
 
 	works  []*work  // room for Apply,
 	calls  []*call  // for backward kernels,

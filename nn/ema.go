@@ -226,7 +226,7 @@ func (e *EMA) Swapped() bool { return e.swapped }
 func (e *EMA) State() State {
 	var sd State
 	for i, t := range e.avg {
-		sd = append(sd, Entry{e.params[i].Name(), t})
+		sd = append(sd, Entry{Name: e.params[i].Name(), Tensor: t})
 	}
 	return sd
 }

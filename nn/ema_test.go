@@ -166,6 +166,15 @@ func (h *home) Grad(*memory.Device, string, tensor.Spec) (tensor.Tensor, error) 
 	return tensor.Tensor{}, errors.New("no gradients")
 }
 
+func (h *home) ForgetGrad(string) {}
+
+func (h *home) Forget(name string) {
+	if h.at[name] != nil {
+		h.at[name].Release()
+		delete(h.at, name)
+	}
+}
+
 // Values that live elsewhere are averaged and swapped there; a swap that fails is taken back.
 func TestEMAOfParametersInAHome(t *testing.T) {
 	r := newRig(t, 1)
@@ -194,7 +203,4 @@ func TestEMAOfParametersInAHome(t *testing.T) {
 	h.fail = ""
 	require.NoError(t, e.Swap())
 	require.Equal(t, half, values(t, h.at["a"]))
-	for _, v := range h.at {
-		v.Release()
-	}
 }

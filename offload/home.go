@@ -141,3 +141,6 @@ func (st *Store) ForgetGrad(name string) {
 		h.grad = nil
 	}
 }
+
+// Certain tells whether a value that is put is sure to arrive: in memory.
+func (st *Store) Certain() bool { return st.cfg.Tier == Host && st.cfg.Place == nil }

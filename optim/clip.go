@@ -27,9 +27,9 @@ func ErrorIfNonfinite() ClipOption { return func(c *clipper) { c.strict = true }
 // refuses both. Parameters without gradient count as 0; if none has one the norm is 0. Given all parameters of an
 // optimizer, whatever their groups, the norm is the global one.
 //
-// Call it between the last Backward of an update and Step. It takes 8 bytes of scratch for every 16384 elements. It
-// refuses stale gradients and a parameter given twice. If the running step fails afterwards, gradients that were made
-// in an earlier one are stale. In a dry run it returns 0.
+// Call it between the last Backward of an update and Step. It takes 8 bytes of scratch for every 16384 elements; gradients
+// in a Home are fetched one at a time, twice. It refuses stale gradients and a parameter given twice. If the running step
+// fails afterwards, gradients that were made in an earlier one are stale. In a dry run it returns 0.
 func ClipGradNorm(s *autograd.Scope, params []*autograd.Param, maxNorm float64, opts ...ClipOption) (norm float64, err error) {
 	c := clipper{max: maxNorm}
 	for _, o := range opts {
@@ -41,13 +41,16 @@ func ClipGradNorm(s *autograd.Scope, params []*autograd.Param, maxNorm float64, 
 	if len(c.due) == 0 {
 		return 0, nil
 	}
-	n := c.work.chunks
-	s.Run(memory.Site{Op: "clipgradnorm", Scope: s.Path()}, autograd.Work{Shared: 8 * int64(n), Chunks: n}, c.run)
-	if c.err != nil {
-		return c.norm, fmt.Errorf("optim: ClipGradNorm: %w", c.err)
+	if err := c.measure(s); err != nil {
+		return c.norm, fmt.Errorf("optim: ClipGradNorm: %w", err)
 	}
-	for _, p := range c.due {
-		p.Grad().Bump()
+	k := c.max / (c.norm + 1e-6)
+	if k > 1 { // not so for NaN
+		k = 1
+	}
+	scale := func(g *tensor.Tensor, lo, hi int) { multiply(g, lo, hi, k) }
+	if err := c.change(s, "clipgradnorm", scale); err != nil {
+		return c.norm, fmt.Errorf("optim: ClipGradNorm: %w", err)
 	}
 	return c.norm, nil
 }
@@ -57,9 +60,10 @@ type clipper struct {
 	max    float64
 	strict bool
 	due    []*autograd.Param // that have a gradient
-	work   pieces            // of their gradients
+	here   []*autograd.Param // those of them whose gradient is on the device
+	work   pieces            // of the gradients of here
+	norms  map[*autograd.Param]float64
 	norm   float64
-	err    error
 }
 
 // gather checks the arguments and lists the gradients.
@@ -80,63 +84,125 @@ func (c *clipper) gather(s *autograd.Scope, params []*autograd.Param) error {
 			return stale(p)
 		case p.Consumed():
 			return fmt.Errorf("parameter %d, %s: its gradient is released inside backward, so there is no global norm to clip by", i, p.Name())
-		case p.Home() != nil:
-			return fmt.Errorf("parameter %d, %s, lives in a Home: only gradients on the device can be clipped", i, p.Name())
 		}
 		seen[p] = true
-		g := p.Grad()
-		if g == nil {
+		if !p.HasGrad() {
 			continue
 		}
-		if dt := g.DType(); dt != tensor.Float32 && dt != tensor.Float64 {
-			return fmt.Errorf("the gradient of parameter %d, %s, is %s: want float32 or float64", i, p.Name(), g.Spec())
+		if dt := p.Spec().DType; dt != tensor.Float32 && dt != tensor.Float64 {
+			return fmt.Errorf("the gradient of parameter %d, %s, is %s: want float32 or float64", i, p.Name(), p.Spec())
 		}
 		c.due = append(c.due, p)
-		c.work.add(g.Elems())
+		if p.Grad() != nil {
+			c.here = append(c.here, p)
+			c.work.add(p.Spec().Elems())
+		}
 	}
 	return nil
 }
 
-// run takes the norm and scales by it.
-func (c *clipper) run(r *autograd.Run) {
-	sums := kernel.View[float64](r.Shared()) // of squares, one a chunk
-	r.Par(c.work.chunks, func(_, chunk int) {
-		i, lo, hi := c.work.at(chunk)
-		sums[chunk] = sumSquares(c.due[i].Grad(), lo, hi)
-	})
-	c.norm = c.total(sums)
-	if c.strict && !finite(c.norm) {
-		c.err = c.nonfinite()
-		return
+// measure takes the norms: of the gradients on the device together, of those in Homes one by one.
+func (c *clipper) measure(s *autograd.Scope) error {
+	c.norms = make(map[*autograd.Param]float64, len(c.due))
+	grads := make([]tensor.Tensor, len(c.here))
+	for i, p := range c.here {
+		grads[i] = *p.Grad()
+	}
+	c.squares(s, c.here, grads, &c.work)
+	for _, p := range c.due {
+		err := c.visit(p, func(g *tensor.Tensor) error {
+			var work pieces
+			work.add(g.Elems())
+			c.squares(s, []*autograd.Param{p}, []tensor.Tensor{*g}, &work)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	for _, p := range c.due {
-		p.TouchGrad()
+		c.norm += c.norms[p] * c.norms[p]
 	}
-	k := c.max / (c.norm + 1e-6)
-	if k > 1 { // not so for NaN
-		k = 1
+	c.norm = math.Sqrt(c.norm)
+	if c.strict && !finite(c.norm) {
+		return c.nonfinite()
 	}
-	r.Par(c.work.chunks, func(_, chunk int) {
-		i, lo, hi := c.work.at(chunk)
-		multiply(c.due[i].Grad(), lo, hi, k)
+	return nil
+}
+
+// visit fetches the gradient of a parameter that has it in a Home, and does nothing for others.
+func (c *clipper) visit(p *autograd.Param, f func(g *tensor.Tensor) error) error {
+	if p.Grad() != nil {
+		return nil
+	}
+	g, err := p.FetchGrad()
+	if err != nil {
+		return err
+	}
+	defer g.Release()
+	return f(&g)
+}
+
+// squares takes the norms of some gradients: the square root of sums of squares, one a chunk.
+func (c *clipper) squares(s *autograd.Scope, ps []*autograd.Param, grads []tensor.Tensor, work *pieces) {
+	if work.chunks == 0 {
+		return
+	}
+	w := autograd.Work{Shared: 8 * int64(work.chunks), Chunks: work.chunks}
+	s.Run(memory.Site{Op: "clipgradnorm", Scope: s.Path()}, w, func(r *autograd.Run) {
+		sums := kernel.View[float64](r.Shared())
+		r.Par(work.chunks, func(_, chunk int) {
+			i, lo, hi := work.at(chunk)
+			sums[chunk] = sumSquares(&grads[i], lo, hi)
+		})
+		for i, p := range ps {
+			from, to := work.of(i)
+			c.norms[p] = math.Sqrt(kernel.SumParts(sums[from:to]))
+		}
 	})
 }
 
-// total is the norm of the gradients' norms.
-func (c *clipper) total(sums []float64) float64 {
-	var squares float64
-	for i := range c.due {
-		from, to := c.work.of(i)
-		norm := math.Sqrt(kernel.SumParts(sums[from:to]))
-		squares += norm * norm
+// change applies f to all gradients, chunk by chunk.
+func (c *clipper) change(s *autograd.Scope, op string, f func(g *tensor.Tensor, lo, hi int)) error {
+	run := func(work *pieces, grad func(i int) *tensor.Tensor) {
+		s.Run(memory.Site{Op: op, Scope: s.Path()}, autograd.Work{Chunks: work.chunks}, func(r *autograd.Run) {
+			r.Par(work.chunks, func(_, chunk int) {
+				i, lo, hi := work.at(chunk)
+				f(grad(i), lo, hi)
+			})
+		})
 	}
-	return math.Sqrt(squares)
+	for _, p := range c.here {
+		p.TouchGrad()
+	}
+	run(&c.work, func(i int) *tensor.Tensor { return c.here[i].Grad() })
+	for _, p := range c.here {
+		p.Grad().Bump()
+	}
+	for _, p := range c.due {
+		err := c.visit(p, func(g *tensor.Tensor) error {
+			var work pieces
+			work.add(g.Elems())
+			run(&work, func(int) *tensor.Tensor { return g })
+			return p.StoreGrad(g)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nonfinite says where the norm went wrong.
 func (c *clipper) nonfinite() error {
 	for _, p := range c.due {
-		if at := firstNonFinite(p.Grad()); at >= 0 {
+		g, err := p.FetchGrad()
+		if err != nil {
+			return err
+		}
+		at := firstNonFinite(&g)
+		g.Release()
+		if at >= 0 {
 			return fmt.Errorf("the norm is %v: element %d of the gradient of %s is the first that is not finite", c.norm, at, p.Name())
 		}
 	}
@@ -153,17 +219,9 @@ func ClipGradValue(s *autograd.Scope, params []*autograd.Param, limit float64) e
 	if len(c.due) == 0 {
 		return nil
 	}
-	s.Run(memory.Site{Op: "clipgradvalue", Scope: s.Path()}, autograd.Work{Chunks: c.work.chunks}, func(r *autograd.Run) {
-		for _, p := range c.due {
-			p.TouchGrad()
-		}
-		r.Par(c.work.chunks, func(_, chunk int) {
-			i, lo, hi := c.work.at(chunk)
-			clipTo(c.due[i].Grad(), lo, hi, limit)
-		})
-	})
-	for _, p := range c.due {
-		p.Grad().Bump()
+	clamp := func(g *tensor.Tensor, lo, hi int) { clipTo(g, lo, hi, limit) }
+	if err := c.change(s, "clipgradvalue", clamp); err != nil {
+		return fmt.Errorf("optim: ClipGradValue: %w", err)
 	}
 	return nil
 }

@@ -67,6 +67,10 @@ func (h *mapHome) PutGrad(name string, g tensor.Tensor) error {
 	return nil
 }
 
+func (h *mapHome) ForgetGrad(name string) { delete(h.grads, name) }
+
+func (h *mapHome) Forget(name string) { delete(h.values, name); delete(h.grads, name) }
+
 // homed moves all parameters of a rig to a home.
 func homed(t *testing.T) (*rig, *mapHome) {
 	t.Helper()
@@ -94,7 +98,7 @@ func values(t *testing.T, r *rig) (all []float32) {
 func TestHome(t *testing.T) {
 	plain := newRig(t, config{})
 	defer plain.close()
-	r, _ := homed(t)
+	r, h := homed(t)
 	defer r.close()
 	var inputs int64
 	for m := range micro {
@@ -113,9 +117,12 @@ func TestHome(t *testing.T) {
 		plain.ok(B)
 		require.True(t, slices.Equal(values(t, plain), values(t, r)), "another value")
 	}
+	require.Empty(t, h.grads, "ZeroGrad ends them")
+	require.Len(t, h.values, len(r.params))
 	for _, p := range r.params {
 		require.NoError(t, p.SetHome(nil))
 	}
+	require.Empty(t, h.values)
 	plain.ok(B)
 	r.ok(B)
 	require.Equal(t, plain.hash(), r.hash())

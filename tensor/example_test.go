@@ -2,6 +2,8 @@ package tensor_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
@@ -79,4 +81,40 @@ func ExampleBroadcastShapes() {
 	// Output:
 	// [8 5 3] <nil>
 	// [] tensor: broadcast [8 3] with [8 5]: dim -1 is 3 and 5
+}
+
+// A tensor for NumPy and back. In Python the file is numpy.load("x.npy").
+func ExampleSaveNpy() {
+	dev, err := memory.NewDevice(memory.Config{})
+	if err != nil {
+		panic(err)
+	}
+	defer dev.Close()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path, at := filepath.Join(dir, "x.npy"), memory.Site{Op: "example"}
+
+	x, err := tensor.From(dev, memory.Other, at, []float32{1, 2, 3, 4, 5, 6}, 2, 3)
+	if err != nil {
+		panic(err)
+	}
+	defer x.Release()
+	columns, err := x.Transpose(0, 1)
+	if err != nil {
+		panic(err)
+	}
+	if err := tensor.SaveNpy(path, &columns); err != nil {
+		panic(err)
+	}
+	y, err := tensor.LoadNpy(path, dev, memory.Other, at)
+	if err != nil {
+		panic(err)
+	}
+	defer y.Release()
+	fmt.Println(y.Spec(), tensor.Data[float32](y))
+	// Output:
+	// float32[3 2] [1 4 2 5 3 6]
 }

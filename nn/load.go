@@ -22,13 +22,9 @@ import (
 func LoadStateDict(m any, sd State) error {
 	l := newLoader(m)
 	for _, e := range sd {
-		l.offer(e)
+		l.offer(inMemory{e})
 	}
-	l.missing()
-	if err := l.err(m); err != nil {
-		return err
-	}
-	if err := alone(l.sessions(), l.copy); err != nil {
+	if err := l.load(m); err != nil {
 		return fmt.Errorf("nn: LoadStateDict: %w", err)
 	}
 	return nil
@@ -37,15 +33,28 @@ func LoadStateDict(m any, sd State) error {
 // loader matches what is offered with what a model wants.
 type loader struct {
 	*walker
-	from     []*Entry // for each parameter and buffer
+	from     []source // for each parameter and buffer
 	wrong    []bool   // offered, but refused
 	storage  map[*memory.Buffer]int
 	problems []string
 }
 
+// source is a value that may become a parameter's or a buffer's.
+type source interface {
+	name() string
+	// what is its dtype and shape, for messages.
+	what() string
+	// misfit says why it cannot be the value of parameter or buffer i, "" if it can.
+	misfit(l *loader, i int) string
+	// same compares it with another of the same kind.
+	same(o source) (bool, error)
+	// fill writes it to dst.
+	fill(dst *tensor.Tensor) error
+}
+
 func newLoader(m any) *loader {
 	l := &loader{walker: walk(m), storage: map[*memory.Buffer]int{}}
-	l.from, l.wrong = make([]*Entry, len(l.list)), make([]bool, len(l.list))
+	l.from, l.wrong = make([]source, len(l.list)), make([]bool, len(l.list))
 	for i, e := range l.list {
 		switch {
 		case e.p == nil:
@@ -61,20 +70,97 @@ func (l *loader) problem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
 }
 
-// offer takes e if it fits.
-func (l *loader) offer(e Entry) {
-	i, ok := l.find(e.Name)
+// offer takes src if it fits.
+func (l *loader) offer(src source) {
+	i, ok := l.find(src.name())
 	if !ok {
-		l.problem("unexpected: %s %s", e.Name, specOf(e.Tensor))
+		l.problem("unexpected: %s %s", src.name(), src.what())
 		return
 	}
-	if why := l.misfit(i, e); why != "" {
-		l.problem("%s", why)
+	why := l.list[i].gone()
+	if why == "" {
+		why = src.misfit(l, i)
+	}
+	if why == "" {
+		why = l.repeats(i, src)
+	}
+	if why == "" {
+		why = l.aliases(i, src)
+	}
+	if why != "" {
+		l.problem("%s: %s", src.name(), why)
 		l.wrong[i] = true
 		return
 	}
-	l.from[i] = &e
+	l.from[i] = src
 }
+
+// repeats says why src cannot be offered beside what was for i before it.
+func (l *loader) repeats(i int, src source) string {
+	old := l.from[i]
+	if old == nil {
+		return ""
+	}
+	if old.name() == src.name() {
+		return "given twice"
+	}
+	switch same, err := old.same(src); {
+	case err != nil:
+		return err.Error()
+	case !same:
+		return fmt.Sprintf("other values than %s, and they are one tied parameter", old.name())
+	}
+	return ""
+}
+
+// aliases says whose storage src is, if loading would write to it.
+func (l *loader) aliases(i int, src source) string {
+	s, ok := src.(inMemory)
+	if !ok {
+		return ""
+	}
+	if k, own := l.storage[s.e.Tensor.Buffer()]; own && (k != i || !s.e.Tensor.IsContiguous()) {
+		return fmt.Sprintf("got the storage of the model's own %s, which loading writes to: want a copy (State.Clone)", l.list[k].name)
+	}
+	return ""
+}
+
+// load copies what was offered, if it is what the model wants and no step is running.
+func (l *loader) load(m any) error {
+	l.missing()
+	if err := l.err(m); err != nil {
+		return err
+	}
+	return alone(l.sessions(), l.copy)
+}
+
+// inMemory is an Entry as a source.
+type inMemory struct{ e Entry }
+
+func (s inMemory) name() string { return s.e.Name }
+
+func (s inMemory) what() string { return specOf(s.e.Tensor) }
+
+func (s inMemory) misfit(l *loader, i int) string {
+	to, t := l.list[i], s.e.Tensor
+	switch {
+	case t == nil || t.Empty():
+		return fmt.Sprintf("got no tensor: want %s", to.spec())
+	case t.Buffer().Refs() == 0:
+		return fmt.Sprintf("got a tensor that was released: want %s", to.spec())
+	case !t.Spec().Equal(to.spec()):
+		return fmt.Sprintf("got %s: want %s", t.Spec(), to.spec())
+	case t.Elems() > 0 && t.Buffer().Bytes() == nil && !to.dry():
+		return fmt.Sprintf("got %s without data, made on a virtual device or in a dry run", t.Spec())
+	}
+	return ""
+}
+
+func (s inMemory) same(o source) (bool, error) {
+	return tensor.Equal(s.e.Tensor, o.(inMemory).e.Tensor), nil
+}
+
+func (s inMemory) fill(dst *tensor.Tensor) error { return tensor.Copy(dst, s.e.Tensor) }
 
 // spec is what e holds.
 func (e named) spec() tensor.Spec {
@@ -103,32 +189,6 @@ func (e named) dry() bool {
 	return e.p.Session().Dry()
 }
 
-// misfit says why e cannot be the value of parameter or buffer i, "" if it can.
-func (l *loader) misfit(i int, e Entry) string {
-	to, t := l.list[i], e.Tensor
-	switch old := l.from[i]; {
-	case to.gone() != "":
-		return fmt.Sprintf("%s: %s", e.Name, to.gone())
-	case t == nil || t.Empty():
-		return fmt.Sprintf("%s: got no tensor: want %s", e.Name, to.spec())
-	case t.Buffer().Refs() == 0:
-		return fmt.Sprintf("%s: got a tensor that was released: want %s", e.Name, to.spec())
-	case !t.Spec().Equal(to.spec()):
-		return fmt.Sprintf("%s: got %s: want %s", e.Name, t.Spec(), to.spec())
-	case t.Elems() > 0 && t.Buffer().Bytes() == nil && !to.dry():
-		return fmt.Sprintf("%s: got %s without data, made on a virtual device or in a dry run", e.Name, t.Spec())
-	case old != nil && old.Name == e.Name:
-		return fmt.Sprintf("%s: given twice", e.Name)
-	case old != nil && !tensor.Equal(old.Tensor, t):
-		return fmt.Sprintf("%s: other values than %s, and they are one tied parameter", e.Name, old.Name)
-	}
-	if k, own := l.storage[t.Buffer()]; own && (k != i || !t.IsContiguous()) {
-		const why = "%s: got the storage of the model's own %s, which loading writes to: want a copy (State.Clone)"
-		return fmt.Sprintf(why, e.Name, l.list[k].name)
-	}
-	return ""
-}
-
 // missing lists the parameters and buffers that nothing was offered for.
 func (l *loader) missing() {
 	for i, e := range l.list {
@@ -144,35 +204,37 @@ func (l *loader) err(m any) error {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("nn: LoadStateDict: %T: nothing loaded: %s", m, l.problems[0])
+		return fmt.Errorf("%T: nothing loaded: %s", m, l.problems[0])
 	default:
-		all := strings.Join(l.problems, "\n  ")
-		return fmt.Errorf("nn: LoadStateDict: %T: nothing loaded: %d names do not match:\n  %s", m, n, all)
+		return fmt.Errorf("%T: nothing loaded: %d names do not match:\n  %s", m, n, strings.Join(l.problems, "\n  "))
 	}
 }
 
-// copy fills the parameters and buffers. Everything has been checked.
+// copy fills the parameters and buffers. Everything has been checked: only a file or a Home can still fail.
 func (l *loader) copy() error {
 	for i, e := range l.list {
-		put := func(t *tensor.Tensor) error { return store(e.p, t) }
-		if e.p == nil {
-			put = func(t *tensor.Tensor) error { return tensor.Copy(e.buf, t) }
+		fill := l.from[i].fill
+		err := error(nil)
+		if e.p != nil {
+			err = overwrite(e.p, fill)
+		} else {
+			err = fill(e.buf)
 		}
-		if err := put(l.from[i].Tensor); err != nil {
-			return fmt.Errorf("%s: %w", e.name, err)
+		if err != nil {
+			return fmt.Errorf("%s: %w: %d of %d tensors had been replaced before it, and some of its own elements may have been", e.name, err, i, len(l.list))
 		}
 	}
 	return nil
 }
 
-// store makes t the value of p, wherever p lives.
-func store(p *autograd.Param, t *tensor.Tensor) error {
+// overwrite has fill write the value of p, wherever p lives.
+func overwrite(p *autograd.Param, fill func(*tensor.Tensor) error) error {
 	w, err := p.Fetch()
 	if err != nil {
 		return err
 	}
 	defer w.Release()
-	if err := tensor.Copy(&w, t); err != nil {
+	if err := fill(&w); err != nil {
 		return err
 	}
 	return p.Store(&w)

@@ -124,6 +124,7 @@ func (d *Device) end(b *Buffer) {
 	d.live = d.live[:last]
 	d.give(b.addr, rounded(b.size))
 	if d.dry == nil && !b.virtual { // a dry run's Join brings the bytes back
+		d.unpin(b)
 		poison(b.ptr, b.size)
 		b.ptr = nil
 	}

@@ -23,6 +23,7 @@ type Device struct {
 	slab  *[slabLen]Buffer // handles,
 	given int              // of which so many are in use or used up
 	dry   *aside           // what Fork set aside; nil outside a dry run
+	locks map[*Buffer]span // what of live buffers is locked in RAM
 
 	trace  func(Event)
 	failAt int64

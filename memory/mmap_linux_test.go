@@ -159,5 +159,73 @@ func TestLock(t *testing.T) {
 	require.ErrorContains(t, d.LockErr(), "could not be locked in RAM, 0 are: ")
 	require.Zero(t, d.Stats().Locked)
 	copy(b.Bytes(), "works")
+}
+
+// locked returns the bytes of this process that are locked in RAM.
+func locked(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(text), "VmLck:")
+	require.True(t, ok)
+	kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	require.NoError(t, err)
+	return kb << 10
+}
+
+// Buffer.Lock takes the whole pages of a buffer and gives them back with it, so that its neighbours' stay as they are and Trim works.
+func TestBufferLock(t *testing.T) {
+	var limit unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit))
+	page := int64(os.Getpagesize())
+	if limit.Cur < 1<<20 {
+		t.Skip("ulimit -l leaves no room")
+	}
+	d := newDevice(t, memory.Config{})
+	at0 := locked(t)
+	low, b, high := alloc(t, d, 100), alloc(t, d, 20*page), alloc(t, d, 100)
+	for range 2 {
+		n, err := b.Lock()
+		require.NoError(t, err)
+		require.Equal(t, 19*page, n)
+		require.Equal(t, at0+n, locked(t))
+	}
+	n, err := low.Lock()
+	require.NoError(t, err)
+	require.Zero(t, n, "less than a page")
+	b.Retain().Release()
+	require.Equal(t, at0+19*page, locked(t))
+	d.Fork()
+	n, err = alloc(t, d, 20*page).Lock()
+	require.NoError(t, err)
+	require.Zero(t, n)
+	b.Release()
+	d.Join()
+	require.Equal(t, at0+19*page, locked(t), "a dry run unlocks nothing")
+	b.Release()
+	require.Equal(t, at0, locked(t))
+	low.Release()
+	high.Release()
+	require.Panics(t, func() { _, _ = b.Lock() })
+}
+
+// Where the limit forbids it, Lock says so, and the buffer works.
+func TestBufferLockForbidden(t *testing.T) {
+	if os.Getenv("THIMBLE_LOCK") == "" {
+		cmd := exec.Command("sh", "-c", "ulimit -l 16 && exec \"$0\" -test.run '^TestBufferLockForbidden$'", os.Args[0])
+		cmd.Env = append(os.Environ(), "THIMBLE_LOCK=1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return
+	}
+	d := newDevice(t, memory.Config{})
+	b := alloc(t, d, 1<<20)
+	if n, err := b.Lock(); err == nil { // root may
+		require.NotZero(t, n)
+	} else {
+		require.ErrorContains(t, err, "memory: cpu: lock ")
+		require.ErrorContains(t, err, "of other made by")
+	}
+	b.Bytes()[1<<19] = 1
 	b.Release()
 }

@@ -2,9 +2,13 @@ package data_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"log"
 
 	"github.com/thimble-ml/thimble/data"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/tensor"
 )
 
 func ExampleReadIDX() {
@@ -25,22 +29,69 @@ func ExampleLoadImages() {
 	// data: folder "no-such-folder": file does not exist: want a folder with the four IDX files of a data set, train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte, each plain or with .gz (download them, or name the folder that has them)
 }
 
-// One epoch of shuffled batches. The two slices are filled again and again.
-func ExampleImages_Batch() {
-	set := &data.Images{X: []byte{0, 0, 51, 51, 102, 102, 255, 255}, Y: []byte{0, 1, 2, 3}, N: 4, H: 1, W: 2, Classes: 4}
-	const batch = 2
-	x, y := make([]float32, batch*set.H*set.W), make([]int64, batch)
-	order := data.Shuffle(set.N, 1, 0)
-	for at := 0; at+batch <= len(order); at += batch {
-		if err := set.Batch(order[at:at+batch], x, y, data.Norm{}); err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(x, y)
+// squares is a data set of numbers and their squares, as if read from somewhere slow.
+type squares struct{}
+
+func (squares) Len() int { return 7 }
+
+func (squares) Fields() []tensor.Spec {
+	return []tensor.Spec{tensor.Of(tensor.Float32), tensor.Of(tensor.Float32)}
+}
+
+func (squares) Get(_ context.Context, item *data.Item) error {
+	n := float32(item.Index())
+	data.Field[float32](item, 0)[0] = n
+	data.Field[float32](item, 1)[0] = n * n
+	return nil
+}
+
+// A training that stops in the middle of an epoch, and another that goes on with the very next batch.
+func ExampleLoader() {
+	dev, err := memory.NewDevice(memory.Config{})
+	if err != nil {
+		log.Fatal(err)
 	}
+	defer dev.Close()
+	cfg := data.LoaderConfig{Batch: 2, Shuffle: true, Seed: 1, Workers: 2}
+	loader, err := data.NewLoader(dev, squares{}, cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for batch, err := range loader.Epoch(context.Background(), 0) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(batch.Index, tensor.Data[float32](batch.X), tensor.Data[float32](batch.Y))
+		if batch.Index == 1 {
+			break
+		}
+	}
+	state := loader.State()
+	fmt.Println("epoch", state.Epoch, "batch", state.Batch)
+
+	again, err := data.NewLoader(dev, squares{}, cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := again.Load(state); err != nil {
+		log.Fatal(err)
+	}
+	for epoch := again.State().Epoch; epoch < 1; epoch++ {
+		for batch, err := range again.Epoch(context.Background(), epoch) {
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(batch.Index, tensor.Data[float32](batch.X), tensor.Data[float32](batch.Y))
+		}
+	}
+	fmt.Println(dev.Stats().Live, "bytes left")
 	// Output:
-	// [0 0 0.4 0.4] [0 2]
-	// [1 1 0.2 0.2] [3 1]
+	// 0 [6 0] [36 0]
+	// 1 [3 5] [9 25]
+	// epoch 0 batch 2
+	// 2 [4 2] [16 4]
+	// 3 [1] [1]
+	// 0 bytes left
 }
 
 // An epoch's order follows from the seed and the epoch's number, so nothing of it has to be saved.

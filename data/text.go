@@ -1,12 +1,15 @@
 package data
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/thimble-ml/thimble/tensor"
 )
 
 // Text is a corpus of bytes: token ids are byte values, so the vocabulary is 256 for any language.
@@ -78,30 +81,35 @@ func readTree(root, suffix string, limit int) ([]byte, error) {
 	return all, err
 }
 
-// Windows is how many stretches of t tokens with their successors b holds: the number of places that Shuffle orders.
-func Windows(b []byte, t int) int { return max(0, (len(b)-1)/t) }
-
-// Sequences writes stretches of t tokens, numbered by idx from 0 to Windows-1, to x and the tokens that follow each to y:
-// len(idx)*t ids each, both the caller's; nothing is allocated. When a length or an index is wrong it returns an error
-// and writes nothing.
-func Sequences(b []byte, t int, idx []int32, x, y []int64) error {
+// Sequences is b, cut into stretches of t tokens, as items of a [Loader]: the tokens, and those that follow each, Int64 of
+// shape [t]. What is left at the end is too short for one, and is left out.
+func Sequences(b []byte, t int) (Dataset, error) {
 	switch {
 	case t < 1:
-		return fmt.Errorf("data: sequences of %d tokens: want 1 or more", t)
-	case len(x) != len(idx)*t || len(y) != len(idx)*t:
-		return fmt.Errorf("data: %d sequences of %d tokens into %d and %d ids: want %d", len(idx), t, len(x), len(y), len(idx)*t)
+		return nil, fmt.Errorf("data: sequences of %d tokens: want 1 or more", t)
+	case len(b) <= t:
+		return nil, fmt.Errorf("data: sequences of %d tokens: a text of %d bytes has none: want %d or more", t, len(b), t+1)
 	}
-	n := Windows(b, t)
-	for _, i := range idx {
-		if i < 0 || int(i) >= n {
-			return fmt.Errorf("data: sequence %d: want 0 to %d", i, n-1)
-		}
-	}
-	for k, i := range idx {
-		from := b[int(i)*t:]
-		for j := range t {
-			x[k*t+j], y[k*t+j] = int64(from[j]), int64(from[j+1])
-		}
+	return sequences{b, t}, nil
+}
+
+type sequences struct {
+	b []byte
+	t int
+}
+
+func (s sequences) Len() int { return (len(s.b) - 1) / s.t }
+
+func (s sequences) Fields() []tensor.Spec {
+	ids := tensor.Of(tensor.Int64, s.t)
+	return []tensor.Spec{ids, ids}
+}
+
+func (s sequences) Get(_ context.Context, item *Item) error {
+	from := s.b[item.Index()*s.t:][:s.t+1]
+	x, y := Field[int64](item, 0), Field[int64](item, 1)
+	for j := range x {
+		x[j], y[j] = int64(from[j]), int64(from[j+1])
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/data"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/tensor"
 )
 
 func TestLoadText(t *testing.T) {
@@ -42,15 +44,26 @@ func TestLoadText(t *testing.T) {
 
 func TestSequences(t *testing.T) {
 	b := []byte("abcdefghij")
-	require.Equal(t, 3, data.Windows(b, 3))
-	require.Equal(t, 2, data.Windows(b, 4))
-	require.Zero(t, data.Windows(nil, 4))
-	x, y := make([]int64, 6), make([]int64, 6)
-	require.NoError(t, data.Sequences(b, 3, []int32{2, 0}, x, y))
-	require.Equal(t, []int64{'g', 'h', 'i', 'a', 'b', 'c'}, x)
-	require.Equal(t, []int64{'h', 'i', 'j', 'b', 'c', 'd'}, y)
-	require.ErrorContains(t, data.Sequences(b, 3, []int32{3}, x[:3], y[:3]), "sequence 3: want 0 to 2")
-	require.ErrorContains(t, data.Sequences(b, 3, []int32{0}, x, y[:3]), "want 3")
-	require.ErrorContains(t, data.Sequences(b, 0, nil, nil, nil), "want 1 or more")
-	require.Zero(t, testing.AllocsPerRun(10, func() { _ = data.Sequences(b, 3, []int32{2, 0}, x, y) }))
+	for n, want := range map[int]int{1: 9, 3: 3, 4: 2, 9: 1} {
+		ds, err := data.Sequences(b, n)
+		require.NoError(t, err)
+		require.Equal(t, want, ds.Len())
+	}
+	ds, err := data.Sequences(b, 3)
+	require.NoError(t, err)
+	require.Equal(t, []tensor.Spec{tensor.Of(tensor.Int64, 3), tensor.Of(tensor.Int64, 3)}, ds.Fields())
+	dev, err := memory.NewDevice(memory.Config{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dev.Close()) }()
+	l, err := data.NewLoader(dev, ds, data.LoaderConfig{Batch: 2, Sampler: func(int) []int32 { return []int32{2, 0} }})
+	require.NoError(t, err)
+	for batch, err := range l.Epoch(t.Context(), 0) {
+		require.NoError(t, err)
+		require.Equal(t, []int64{'g', 'h', 'i', 'a', 'b', 'c'}, tensor.Data[int64](batch.X))
+		require.Equal(t, []int64{'h', 'i', 'j', 'b', 'c', 'd'}, tensor.Data[int64](batch.Y))
+	}
+	_, err = data.Sequences(b, 10)
+	require.ErrorContains(t, err, "a text of 10 bytes has none: want 11 or more")
+	_, err = data.Sequences(b, 0)
+	require.ErrorContains(t, err, "want 1 or more")
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/optim"
-	"github.com/thimble-ml/thimble/tensor"
 )
 
 // trainer is the model at work.
@@ -24,37 +23,28 @@ type trainer struct {
 	settings
 	text *data.Text
 
-	dev      *memory.Device
-	sess     *autograd.Session
-	model    *nn.GPT
-	opt      *optim.AdamW
-	schedule optim.Schedule
-	x, y     *tensor.Tensor // one batch: bytes, and those that follow
-	loss     float64        // of the last update
-
-	order []int32 // of the epoch
-	epoch int
+	dev        *memory.Device
+	sess       *autograd.Session
+	model      *nn.GPT
+	opt        *optim.AdamW
+	schedule   optim.Schedule
+	loader     *data.Loader
+	validation *data.Loader
+	current    *data.Batch // bytes, and those that follow
+	loss       float64     // of the last update
+	step       int         // updates so far
 }
 
-// run predicts the peak, trains, measures, and samples.
+// run trains and samples; on the way it predicts the peak and measures it.
 func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f figures, err error) {
-	t := &trainer{settings: c, epoch: -1}
-	if err := t.load(ctx); err != nil {
+	t := &trainer{settings: c}
+	if t.text, err = gosource.Load(ctx, c.data, c.limit); err != nil {
 		return f, err
 	}
 	if err := t.build(); err != nil {
 		return f, err
 	}
 	f.Name, f.Steps, f.Parameters = "chargpt", c.steps, nn.NumParams(t.model)
-
-	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
-	if err != nil {
-		return f, err
-	}
-	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
-	f.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
-
-	t.dev.ResetPeak()
 	head(out, c, f.Parameters)
 	if err := t.train(ctx, &f, p, out); err != nil {
 		return f, err
@@ -64,18 +54,6 @@ func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f fig
 		return f, err
 	}
 	return f, errors.Join(f.Check(), t.close())
-}
-
-func (t *trainer) load(ctx context.Context) (err error) {
-	if t.text, err = gosource.Load(ctx, t.data, t.limit); err != nil {
-		return err
-	}
-	for _, part := range [][]byte{t.text.Train, t.text.Test} {
-		if n := data.Windows(part, t.context); n < t.batch {
-			return fmt.Errorf("chargpt: batch %d: want at most %d, the sequences of %d bytes in %d bytes of text", t.batch, n, t.context, len(part))
-		}
-	}
-	return nil
 }
 
 // build makes all that lives for the whole training.
@@ -103,24 +81,42 @@ func (t *trainer) build() (err error) {
 	if t.schedule, err = optim.NewWarmup(t.opt, optim.WarmupConfig{Steps: rise, StartFactor: 0.1}, cosine); err != nil {
 		return err
 	}
-	site, spec := memory.Site{Op: "batch"}, tensor.Of(tensor.Int64, t.batch, t.context)
-	if t.x, err = tensor.New(t.dev, memory.Input, site, spec); err != nil {
+	return t.load()
+}
+
+// load makes the loaders. Validation is some batches, always the same, of text that is not trained on.
+func (t *trainer) load() (err error) {
+	t.loader, _, err = t.loaderOf(t.text.Train, data.LoaderConfig{Batch: t.batch, Shuffle: true, Seed: t.seed, DropLast: true})
+	if err != nil {
 		return err
 	}
-	t.y, err = tensor.New(t.dev, memory.Input, site, spec)
+	var n int
+	some := func(int) []int32 { return data.Shuffle(n, 0, 0)[:min(8, n/t.batch)*t.batch] }
+	t.validation, n, err = t.loaderOf(t.text.Test, data.LoaderConfig{Batch: t.batch, Sampler: some})
 	return err
+}
+
+// loaderOf makes batches of text, and gives the number of its sequences.
+func (t *trainer) loaderOf(text []byte, cfg data.LoaderConfig) (*data.Loader, int, error) {
+	ds, err := data.Sequences(text, t.context)
+	if err != nil {
+		return nil, 0, err
+	}
+	if n := ds.Len(); n < t.batch {
+		return nil, 0, fmt.Errorf("chargpt: batch %d: want at most %d, the sequences of %d bytes in %d bytes of text", t.batch, n, t.context, len(text))
+	}
+	l, err := data.NewLoader(t.dev, ds, cfg)
+	return l, ds.Len(), err
 }
 
 // close gives all back; what is still alive then is a leak, and an error.
 func (t *trainer) close() error {
-	t.x.Release()
-	t.y.Release()
 	return errors.Join(t.sess.Close(), t.dev.Close())
 }
 
 // update is one training step: the same code runs dry and for real.
 func (t *trainer) update(s *autograd.Scope) error {
-	loss := t.model.Loss(s, s.Input(t.x), s.Input(t.y))
+	loss := t.model.Loss(s, s.Input(t.current.X), s.Input(t.current.Y))
 	t.loss = loss.Item()
 	loss.Backward(s)
 	if _, err := optim.ClipGradNorm(s, t.opt.Params(), 1); err != nil {
@@ -138,68 +134,73 @@ func (t *trainer) train(ctx context.Context, f *figures, p *row.Progress, out io
 	every := max(1, t.steps/10)
 	begin, trained, sum, n := time.Now(), time.Duration(0), 0.0, 0
 	p.Start("chargpt", t.steps)
-	for i := range t.steps {
-		start := time.Now()
-		if err := t.fill(t.text.Train, t.batchOf(i)); err != nil {
-			return err
+	for t.step < t.steps {
+		for batch, err := range t.loader.Epoch(ctx, t.loader.State().Epoch) {
+			if err != nil {
+				return err
+			}
+			t.current = batch
+			if f.PredictedPeak == nil {
+				if err := t.predict(f); err != nil {
+					return err
+				}
+			}
+			start := time.Now()
+			if err := t.sess.Step(ctx, t.update); err != nil {
+				return err
+			}
+			trained += time.Since(start)
+			t.step++
+			sum, n = sum+t.loss, n+1
+			p.Step(t.step, t.loss)
+			if t.step%every != 0 && t.step != t.steps {
+				continue
+			}
+			validation, err := t.validate(ctx)
+			if err != nil {
+				return err
+			}
+			at := point{t.step, row.Num(sum / float64(n)), row.Num(validation), time.Since(begin).Seconds()}
+			p.Print(nil) // takes the bar off the line
+			line(out, at)
+			f.Points = append(f.Points, at)
+			f.Loss, sum, n = at.Loss, 0, 0
+			if t.step == t.steps {
+				break
+			}
 		}
-		if err := t.sess.Step(ctx, t.update); err != nil {
-			return err
-		}
-		trained += time.Since(start)
-		sum, n = sum+t.loss, n+1
-		p.Step(i+1, t.loss)
-		if (i+1)%every != 0 && i+1 != t.steps {
-			continue
-		}
-		validation, err := t.validate(ctx)
-		if err != nil {
-			return err
-		}
-		at := point{i + 1, row.Num(sum / float64(n)), row.Num(validation), time.Since(begin).Seconds()}
-		p.Print(nil) // takes the bar off the line
-		line(out, at)
-		f.Points = append(f.Points, at)
-		f.Loss, sum, n = at.Loss, 0, 0
 	}
 	f.StepMS = row.Num(trained.Seconds() * 1e3 / float64(t.steps))
 	return nil
 }
 
-// batchOf is the sequences of step i, in the order of its epoch.
-func (t *trainer) batchOf(i int) []int32 {
-	n := data.Windows(t.text.Train, t.context)
-	each := n / t.batch
-	if epoch := i / each; epoch != t.epoch {
-		t.epoch, t.order = epoch, data.Shuffle(n, t.seed, uint64(epoch))
+// predict runs an update dry, with the first batch at hand, and measures from there on.
+func (t *trainer) predict(f *figures) error {
+	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
+	if err != nil {
+		return err
 	}
-	return t.order[i%each*t.batch:][:t.batch]
+	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
+	f.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
+	t.dev.ResetPeak()
+	return nil
 }
 
-// fill reads the sequences that idx names into the batch.
-func (t *trainer) fill(from []byte, idx []int32) error {
-	t.x.Bump()
-	t.y.Bump()
-	return data.Sequences(from, t.context, idx, tensor.Data[int64](t.x), tensor.Data[int64](t.y))
-}
-
-// validate is the mean loss over some batches, always the same, of text that is not trained on.
+// validate is the mean loss over the validation batches.
 func (t *trainer) validate(ctx context.Context) (mean float64, err error) {
-	n := data.Windows(t.text.Test, t.context)
-	batches := min(8, n/t.batch)
-	order := data.Shuffle(n, 0, 0)
-	for i := range batches {
-		if err := t.fill(t.text.Test, order[i*t.batch:][:t.batch]); err != nil {
+	n := 0
+	for batch, err := range t.validation.Epoch(ctx, 0) {
+		if err != nil {
 			return 0, err
 		}
 		err := t.sess.Step(ctx, func(s *autograd.Scope) error {
-			loss := t.model.Loss(s.NoGrad().Eval(), s.Input(t.x), s.Input(t.y))
-			mean += loss.Item() / float64(batches)
+			mean += t.model.Loss(s.NoGrad().Eval(), s.Input(batch.X), s.Input(batch.Y)).Item()
 			return nil
 		})
 		if err != nil {
 			return 0, err
 		}
+		n++
 	}
-	return mean, nil
+	return mean / float64(n), nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/thimble-ml/thimble/examples/internal/mnist"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/ops"
-	"github.com/thimble-ml/thimble/tensor"
 )
 
 // problem is a model with its data.
@@ -20,10 +19,8 @@ type problem struct {
 	batch  int     // examples an update, unless -batch says otherwise
 	lr     float64 // of AdamW
 	sgdLR  float64
-	size   int // training examples
-	tests  int // test examples; 0: there is no accuracy
-	x, y   func(n int) tensor.Spec
-	fill   func(test bool, idx []int32, x, y *tensor.Tensor) error
+	train  data.Dataset
+	test   data.Dataset // nil: there is no accuracy
 	build  func(*autograd.Session) (model any, forward nn.Forward, err error)
 	epochs int
 }
@@ -52,31 +49,25 @@ func open(ctx context.Context, c settings) (*problem, error) {
 }
 
 // images is a problem on MNIST or another set of the same form.
-func images(ctx context.Context, c settings, of func(c settings, train *data.Images) *problem) (*problem, error) {
+func images(ctx context.Context, c settings, of func(c settings, train *data.Images) (p *problem, shape []int)) (*problem, error) {
 	train, test, err := mnist.Load(ctx, c.Data)
 	if err != nil {
 		return nil, err
 	}
 	norm := train.Norm()
-	p := of(c, train)
-	p.size, p.tests = train.N, test.N
-	p.y = func(n int) tensor.Spec { return tensor.Of(tensor.Int64, n) }
-	p.fill = func(isTest bool, idx []int32, x, y *tensor.Tensor) error {
-		set := train
-		if isTest {
-			set = test
-		}
-		return set.Batch(idx, tensor.Data[float32](x), tensor.Data[int64](y), norm)
+	p, shape := of(c, train)
+	if p.train, err = train.Dataset(norm, shape...); err != nil {
+		return nil, err
 	}
-	return p, nil
+	p.test, err = test.Dataset(norm, shape...)
+	return p, err
 }
 
-// mlpProblem is in -> hidden -> ReLU -> hidden -> ReLU -> out.
-func mlpProblem(c settings, train *data.Images) *problem {
+// mlpProblem takes images as rows of pixels: in -> hidden -> ReLU -> hidden -> ReLU -> out.
+func mlpProblem(c settings, train *data.Images) (*problem, []int) {
 	pixels := train.H * train.W
 	return &problem{
 		batch: 1024, lr: 2e-3, sgdLR: 0.5, epochs: 3,
-		x: func(n int) tensor.Spec { return tensor.Of(tensor.Float32, n, pixels) },
 		build: func(sess *autograd.Session) (any, nn.Forward, error) {
 			var net nn.Sequential
 			in := pixels
@@ -92,14 +83,13 @@ func mlpProblem(c settings, train *data.Images) *problem {
 			}
 			return net, net.Forward, nil
 		},
-	}
+	}, []int{pixels}
 }
 
 // viTProblem is a vision transformer so narrow that its activations are most of its peak.
-func viTProblem(_ settings, train *data.Images) *problem {
+func viTProblem(_ settings, train *data.Images) (*problem, []int) {
 	return &problem{
 		batch: 128, lr: 2e-3, sgdLR: 0.1, epochs: 3,
-		x: func(n int) tensor.Spec { return tensor.Of(tensor.Float32, n, 1, train.H, train.W) },
 		build: func(sess *autograd.Session) (any, nn.Forward, error) {
 			m, err := nn.NewViT(sess, nn.ViTConfig{Image: train.H, Patch: train.H / 4, Channels: 1, Dim: 32, Heads: 2, Layers: 6, Classes: train.Classes})
 			if err != nil {
@@ -107,7 +97,7 @@ func viTProblem(_ settings, train *data.Images) *problem {
 			}
 			return m, m.Forward, nil
 		},
-	}
+	}, []int{1, train.H, train.W}
 }
 
 // text is a small GPT on bytes of Go source.
@@ -117,14 +107,12 @@ func text(ctx context.Context, c settings) (*problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := func(n int) tensor.Spec { return tensor.Of(tensor.Int64, n, context) }
+	sequences, err := data.Sequences(corpus.Train, context)
+	if err != nil {
+		return nil, err
+	}
 	return &problem{
-		batch: 32, lr: 2e-3, sgdLR: 0.1, epochs: 1,
-		size: data.Windows(corpus.Train, context),
-		x:    ids, y: ids,
-		fill: func(_ bool, idx []int32, x, y *tensor.Tensor) error {
-			return data.Sequences(corpus.Train, context, idx, tensor.Data[int64](x), tensor.Data[int64](y))
-		},
+		batch: 32, lr: 2e-3, sgdLR: 0.1, epochs: 1, train: sequences,
 		build: func(sess *autograd.Session) (any, nn.Forward, error) {
 			m, err := nn.NewGPT(sess, nn.GPTConfig{Vocab: data.Vocabulary, Context: context, Dim: 64, Heads: 4, Layers: 4})
 			if err != nil {

@@ -41,18 +41,14 @@ type job struct {
 	forward nn.Forward
 	cosine  *optim.CosineAnnealing
 	window  *train.Window
-	input   *tensor.Tensor // one micro-batch
-	target  *tensor.Tensor
-
-	order []int32 // of the epoch
-	epoch int
-	step  int
-	loss  float64
+	loader  *data.Loader // of micro-batches
+	epoch   *data.Epoch
+	loss    float64
 }
 
 // run builds the model, predicts the peak, trains, and measures.
 func run(ctx context.Context, c settings, p *row.Progress) (r row.Row, err error) {
-	j := &job{settings: c, epoch: -1}
+	j := &job{settings: c}
 	if err := j.load(ctx); err != nil {
 		return r, err
 	}
@@ -62,6 +58,9 @@ func run(ctx context.Context, c settings, p *row.Progress) (r row.Row, err error
 	}
 	r = row.Row{Name: j.rung.name, Steps: j.Steps}
 
+	if j.epoch, err = j.loader.Open(ctx, 0); err != nil {
+		return r, err
+	}
 	plan, err := j.sess.Plan(j.update, autograd.PlanConfig{})
 	if err != nil {
 		return r, err
@@ -76,7 +75,7 @@ func run(ctx context.Context, c settings, p *row.Progress) (r row.Row, err error
 	r.Measure(j.dev.Stats())
 	r.RSS = meter.Peak()
 	r.StepMS, r.Loss = row.Num(ms), row.Num(j.loss)
-	if j.Epochs > 0 && j.tests > 0 {
+	if j.Epochs > 0 && j.test != nil {
 		accuracy, err := j.accuracy(ctx)
 		if err != nil {
 			return r, err
@@ -100,14 +99,14 @@ func (j *job) load(ctx context.Context) (err error) {
 	if j.Batch < j.rung.micro || j.Batch%j.rung.micro != 0 {
 		return fmt.Errorf("ladder: batch %d: want a multiple of %d, the micro-batches of rung %s", j.Batch, j.rung.micro, j.rung.name)
 	}
-	if j.Batch > j.size {
-		return fmt.Errorf("ladder: batch %d: want at most %d, the examples of the training set", j.Batch, j.size)
+	if j.Batch > j.problem.train.Len() {
+		return fmt.Errorf("ladder: batch %d: want at most %d, the examples of the training set", j.Batch, j.problem.train.Len())
 	}
 	if j.Steps == 0 && j.Epochs == 0 {
 		j.Epochs = j.epochs
 	}
 	if j.Epochs > 0 {
-		j.Steps = j.Epochs * (j.size / j.Batch)
+		j.Steps = j.Epochs * j.updates()
 	}
 	return nil
 }
@@ -133,18 +132,18 @@ func (j *job) start() (err error) {
 	if j.window, err = train.NewWindow(opt, train.WindowConfig{Micro: j.rung.micro}); err != nil {
 		return err
 	}
-	site, n := memory.Site{Op: "batch"}, j.Batch/j.rung.micro
-	if j.input, err = tensor.New(j.dev, memory.Input, site, j.x(n)); err != nil {
-		return err
+	whole := func(epoch int) []int32 { // updates only: all rungs see the same examples, however small their micro-batches
+		return data.Shuffle(j.problem.train.Len(), j.Seed, uint64(epoch))[:j.updates()*j.Batch]
 	}
-	j.target, err = tensor.New(j.dev, memory.Input, site, j.y(n))
+	j.loader, err = data.NewLoader(j.dev, j.problem.train, data.LoaderConfig{Batch: j.Batch / j.rung.micro, Sampler: whole})
 	return err
 }
 
+// updates is how many there are in an epoch.
+func (j *job) updates() int { return j.problem.train.Len() / j.Batch }
+
 // close gives all back; what is still alive then is a leak, and an error.
 func (j *job) close() error {
-	j.input.Release()
-	j.target.Release()
 	if err := j.sess.Close(); err != nil {
 		return err
 	}
@@ -154,13 +153,12 @@ func (j *job) close() error {
 // update is one training step: the same code runs dry and for real.
 func (j *job) update(s *autograd.Scope) error {
 	j.loss = 0
-	for m := range j.rung.micro {
-		if !s.Dry() {
-			if err := j.read(m); err != nil {
-				return err
-			}
+	for range j.rung.micro {
+		batch, err := j.epoch.Next()
+		if err != nil {
+			return err
 		}
-		l := loss(s, j.forward, s.Input(j.input), s.Input(j.target))
+		l := loss(s, j.forward, s.Input(batch.X), s.Input(batch.Y))
 		j.loss += l.Item() / float64(j.rung.micro)
 		updated, err := j.window.Backward(s, l)
 		if err != nil {
@@ -176,38 +174,27 @@ func (j *job) update(s *autograd.Scope) error {
 	return nil
 }
 
-// read fills input and target with micro-batch m of the present step.
-func (j *job) read(m int) error {
-	perEpoch := j.size / j.Batch
-	if epoch := j.step / perEpoch; epoch != j.epoch {
-		j.epoch = epoch
-		j.order = data.Shuffle(j.size, j.Seed, uint64(epoch))
-	}
-	n := j.Batch / j.rung.micro
-	at := j.step%perEpoch*j.Batch + m*n
-	return j.put(false, j.order[at:at+n])
-}
-
-// put fills input and target with these examples.
-func (j *job) put(test bool, idx []int32) error {
-	j.input.Bump()
-	j.target.Bump()
-	return j.fill(test, idx, j.input, j.target)
-}
-
 // train runs all steps and gives the median time of one, in milliseconds.
 func (j *job) train(ctx context.Context, p *row.Progress) (float64, error) {
 	j.dev.ResetPeak()
 	p.Start(j.rung.name, j.Steps)
 	var times []float64
-	for j.step = range j.Steps {
+	for step := range j.Steps {
+		if at := step % j.updates(); at == 0 && step > 0 {
+			j.epoch.Close()
+			var err error
+			if j.epoch, err = j.loader.Open(ctx, step/j.updates()); err != nil {
+				return 0, err
+			}
+		}
 		start := time.Now()
 		if err := j.sess.Step(ctx, j.update); err != nil {
 			return 0, err
 		}
 		times = append(times, float64(time.Since(start).Microseconds())/1e3)
-		p.Step(j.step+1, j.loss)
+		p.Step(step+1, j.loss)
 	}
+	j.epoch.Close()
 	if len(times) == 0 {
 		return math.NaN(), nil
 	}
@@ -215,27 +202,26 @@ func (j *job) train(ctx context.Context, p *row.Progress) (float64, error) {
 	return times[len(times)/2], nil
 }
 
-// accuracy is the share of test examples whose class has the highest logit.
+// accuracy is the share of test examples whose class has the highest logit, of those in full batches.
 func (j *job) accuracy(ctx context.Context) (float64, error) {
-	n := j.input.Shape()[0]
-	idx := make([]int32, n)
+	tests, err := data.NewLoader(j.dev, j.test, data.LoaderConfig{Batch: j.Batch / j.rung.micro, DropLast: true})
+	if err != nil {
+		return 0, err
+	}
 	right, seen := 0, 0
-	for at := 0; at+n <= j.tests; at += n {
-		for i := range idx {
-			idx[i] = int32(at + i)
-		}
-		if err := j.put(true, idx); err != nil {
+	for batch, err := range tests.Epoch(ctx, 0) {
+		if err != nil {
 			return 0, err
 		}
 		err := j.sess.Step(ctx, func(s *autograd.Scope) error {
-			logits := j.forward(s.NoGrad().Eval(), s.Input(j.input))
-			right += count(tensor.Data[float32](logits.Tensor()), tensor.Data[int64](j.target))
+			logits := j.forward(s.NoGrad().Eval(), s.Input(batch.X))
+			right += count(tensor.Data[float32](logits.Tensor()), tensor.Data[int64](batch.Y))
 			return nil
 		})
 		if err != nil {
 			return 0, err
 		}
-		seen += n
+		seen += len(batch.Items)
 	}
 	return float64(right) / float64(seen), nil
 }

@@ -24,19 +24,21 @@ import (
 type trainer struct {
 	settings
 	train, test *data.Images
-	norm        data.Norm
 
-	dev   *memory.Device
-	sess  *autograd.Session
-	model nn.Sequential
-	opt   *optim.AdamW
-	x, y  *tensor.Tensor // one batch
-	loss  float64        // of the last update
+	dev     *memory.Device
+	sess    *autograd.Session
+	model   nn.Sequential
+	opt     *optim.AdamW
+	loader  *data.Loader
+	tests   *data.Loader
+	current *data.Batch // at work
+	loss    float64     // of the last update
+	figures *figures
 }
 
 // run predicts the peak, trains, tests after each epoch, and measures.
 func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f figures, err error) {
-	t := &trainer{settings: c}
+	t := &trainer{settings: c, figures: &f}
 	if err := t.load(ctx); err != nil {
 		return f, err
 	}
@@ -45,14 +47,6 @@ func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f fig
 	}
 	f.Name, f.Parameters = "mnist", nn.NumParams(t.model)
 
-	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
-	if err != nil {
-		return f, err
-	}
-	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
-	f.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
-
-	t.dev.ResetPeak()
 	head(out, c, f.Parameters)
 	var trained time.Duration
 	for n := range c.epochs {
@@ -86,7 +80,6 @@ func (t *trainer) load(ctx context.Context) (err error) {
 	if t.batch > t.train.N {
 		return fmt.Errorf("mnist: batch %d: want at most %d, the images of the training set", t.batch, t.train.N)
 	}
-	t.norm = t.train.Norm()
 	return nil
 }
 
@@ -115,25 +108,32 @@ func (t *trainer) build() (err error) {
 	if t.opt, err = optim.NewAdamW(nn.Params(t.model), optim.AdamWConfig{LR: t.lr, WeightDecay: 0.01}); err != nil {
 		return err
 	}
-	site := memory.Site{Op: "batch"}
-	if t.x, err = tensor.New(t.dev, memory.Input, site, tensor.Of(tensor.Float32, t.batch, 1, h, w)); err != nil {
+	norm := t.train.Norm()
+	if t.loader, err = t.loaderOf(t.train, norm, data.LoaderConfig{Batch: t.batch, Shuffle: true, Seed: t.seed, DropLast: true}); err != nil {
 		return err
 	}
-	t.y, err = tensor.New(t.dev, memory.Input, site, tensor.Of(tensor.Int64, t.batch))
+	t.tests, err = t.loaderOf(t.test, norm, data.LoaderConfig{Batch: t.batch})
 	return err
+}
+
+// loaderOf makes batches of images: [B 1 H W] and [B].
+func (t *trainer) loaderOf(im *data.Images, norm data.Norm, cfg data.LoaderConfig) (*data.Loader, error) {
+	ds, err := im.Dataset(norm)
+	if err != nil {
+		return nil, err
+	}
+	return data.NewLoader(t.dev, ds, cfg)
 }
 
 // close gives all back; what is still alive then is a leak, and an error.
 func (t *trainer) close() error {
-	t.x.Release()
-	t.y.Release()
 	return errors.Join(t.sess.Close(), t.dev.Close())
 }
 
 // update is one training step: the same code runs dry and for real.
 func (t *trainer) update(s *autograd.Scope) error {
 	loss := s.Do("loss", func(s *autograd.Scope) *autograd.Value {
-		return ops.CrossEntropy(s, t.model.Forward(s, s.Input(t.x)), s.Input(t.y))
+		return ops.CrossEntropy(s, t.model.Forward(s, s.Input(t.current.X)), s.Input(t.current.Y))
 	})
 	t.loss = loss.Item()
 	loss.Backward(s)
@@ -144,11 +144,16 @@ func (t *trainer) update(s *autograd.Scope) error {
 	return nil
 }
 
-// fill reads the images that idx names into the batch.
-func (t *trainer) fill(from *data.Images, idx []int32) error {
-	t.x.Bump()
-	t.y.Bump()
-	return from.Batch(idx, tensor.Data[float32](t.x), tensor.Data[int64](t.y), t.norm)
+// predict runs an update dry, with the first batch at hand, and measures from there on.
+func (t *trainer) predict() error {
+	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
+	if err != nil {
+		return err
+	}
+	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
+	t.figures.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
+	t.dev.ResetPeak()
+	return nil
 }
 
 // epoch goes through the training set in the order of epoch n, without the rest that fills no batch, and gives the mean
@@ -156,36 +161,35 @@ func (t *trainer) fill(from *data.Images, idx []int32) error {
 func (t *trainer) epoch(ctx context.Context, n int, p *row.Progress) (mean float64, err error) {
 	steps := t.train.N / t.batch
 	p.Start(fmt.Sprintf("epoch %d", n+1), steps)
-	order := data.Shuffle(t.train.N, t.seed, uint64(n))
-	for i := range steps {
-		if err := t.fill(t.train, order[i*t.batch:(i+1)*t.batch]); err != nil {
+	for batch, err := range t.loader.Epoch(ctx, n) {
+		if err != nil {
 			return 0, err
+		}
+		t.current = batch
+		if t.figures.PredictedPeak == nil {
+			if err := t.predict(); err != nil {
+				return 0, err
+			}
 		}
 		if err := t.sess.Step(ctx, t.update); err != nil {
 			return 0, err
 		}
 		mean += t.loss / float64(steps)
-		p.Step(i+1, t.loss)
+		p.Step(batch.Index+1, t.loss)
 	}
 	return mean, nil
 }
 
-// accuracy is the share of test images whose class has the highest logit. The last batch is filled up with image 0, which
-// is not counted.
+// accuracy is the share of test images whose class has the highest logit.
 func (t *trainer) accuracy(ctx context.Context) (float64, error) {
-	right, idx := 0, make([]int32, t.batch)
-	for at := 0; at < t.test.N; at += t.batch {
-		n := min(t.batch, t.test.N-at)
-		clear(idx)
-		for i := range n {
-			idx[i] = int32(at + i)
-		}
-		if err := t.fill(t.test, idx); err != nil {
+	right := 0
+	for batch, err := range t.tests.Epoch(ctx, 0) {
+		if err != nil {
 			return 0, err
 		}
 		err := t.sess.Step(ctx, func(s *autograd.Scope) error {
-			logits := tensor.Data[float32](t.model.Forward(s.NoGrad().Eval(), s.Input(t.x)).Tensor())
-			for i, label := range tensor.Data[int64](t.y)[:n] {
+			logits := tensor.Data[float32](t.model.Forward(s.NoGrad().Eval(), s.Input(batch.X)).Tensor())
+			for i, label := range tensor.Data[int64](batch.Y) {
 				r := logits[i*t.train.Classes:][:t.train.Classes]
 				if r[label] == slices.Max(r) {
 					right++

@@ -12,6 +12,7 @@ import (
 var recovers = []string{
 	"autograd/session.go:run",
 	"autograd/replay.go:Replay",
+	"data/worker.go:get",
 	"internal/pool/",
 }
 

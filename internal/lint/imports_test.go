@@ -12,12 +12,12 @@ import (
 var allowed = map[string][]string{
 	"":                   {"internal/kernel"},
 	"memory":             {},
-	"tensor":             {"memory", "internal/kernel", "internal/philox"},
+	"tensor":             {"memory", "internal/kernel", "internal/philox", "internal/durable"},
 	"tensor/gorgonia":    {"tensor", "memory"},
 	"autograd":           {"tensor", "memory", "internal/kernel", "internal/operand", "internal/pool"},
 	"autograd/gradcheck": {"autograd", "tensor", "memory"},
 	"ops":                {"autograd", "tensor", "memory", "internal/kernel", "internal/operand", "internal/philox"},
-	"nn":                 {"ops", "autograd", "tensor", "memory"},
+	"nn":                 {"ops", "autograd", "tensor", "memory", "internal/durable", "internal/safetensors"},
 	"optim":              {"autograd", "tensor", "memory", "internal/kernel", "internal/operand"},
 	"amp":                {"optim", "ops", "autograd", "tensor", "memory"},
 	"checkpoint":         {"nn", "ops", "autograd", "tensor", "memory"},
@@ -25,18 +25,20 @@ var allowed = map[string][]string{
 	"train":              {"optim", "nn", "autograd", "tensor", "memory"},
 	"data":               {"tensor", "memory", "internal/philox"},
 
+	"internal/durable":           {},
 	"internal/kernel":            {"internal/philox"},
 	"internal/kernel/kerneltest": {"internal/kernel", "internal/philox"},
 	"internal/operand":           {"internal/kernel", "tensor"},
 	"internal/philox":            {},
 	"internal/plantest":          {"autograd", "memory"},
 	"internal/pool":              {},
+	"internal/safetensors":       {"tensor"},
 }
 
 // foreign lists who may import which module of others, and why is in docs/design.md, section 7.
 var foreign = map[string][]string{
 	"golang.org/x/sys":                    {"memory", "internal/kernel", "offload", "examples/internal/row"},
-	"github.com/x448/float16":             {"tensor", "autograd", "internal/kernel", "internal/kernel/kerneltest"},
+	"github.com/x448/float16":             {"tensor", "autograd", "data", "internal/kernel", "internal/kernel/kerneltest"},
 	"gorgonia.org/tensor":                 {"tensor/gorgonia"},
 	"gonum.org/v1/plot":                   {"examples/internal/row"},
 	"github.com/schollz/progressbar/v3":   {"examples/internal/row"},

@@ -39,23 +39,22 @@ type trainer struct {
 	settings
 	text *data.Text
 
-	dev   *memory.Device
-	sess  *autograd.Session
-	model *nn.GPT
-	opt   *optim.AdamW
-	x, y  *tensor.Tensor // one batch: bytes, and those that follow
-	order []int32
-	loss  float64 // of the last update
+	dev     *memory.Device
+	sess    *autograd.Session
+	model   *nn.GPT
+	opt     *optim.AdamW
+	batches *data.Epoch // bytes, and those that follow
+	loss    float64     // of the last update
 }
 
 // run predicts the peak, trains and measures.
 func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error) {
 	t := &trainer{settings: c}
-	if err := t.load(ctx); err != nil {
+	if t.text, err = gosource.Load(ctx, t.Data, 1<<20); err != nil {
 		return f, err
 	}
 	meter := row.StartResident()
-	if err := t.build(); err != nil {
+	if err := t.build(ctx); err != nil {
 		return f, err
 	}
 	f.Name, f.Depth, f.Steps = c.Row, c.Depth, c.Steps
@@ -81,20 +80,8 @@ func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error
 	return f, t.close()
 }
 
-func (t *trainer) load(ctx context.Context) (err error) {
-	if t.text, err = gosource.Load(ctx, t.Data, 1<<20); err != nil {
-		return err
-	}
-	n := data.Windows(t.text.Train, t.Context)
-	if t.Steps*t.Batch > n {
-		return fmt.Errorf("checkpoint: %d steps of batch %d: the text has only %d sequences of %d bytes", t.Steps, t.Batch, n, t.Context)
-	}
-	t.order = data.Shuffle(n, t.Seed, 0)
-	return nil
-}
-
 // build makes all that lives for the whole training.
-func (t *trainer) build() (err error) {
+func (t *trainer) build(ctx context.Context) (err error) {
 	if t.dev, err = memory.NewDevice(memory.Config{}); err != nil {
 		return err
 	}
@@ -108,18 +95,29 @@ func (t *trainer) build() (err error) {
 	if t.opt, err = optim.NewAdamW(nn.Params(t.model), optim.AdamWConfig{LR: 1e-3, WeightDecay: 0.01}); err != nil {
 		return err
 	}
-	site, ids := memory.Site{Op: "batch"}, tensor.Of(tensor.Int64, t.Batch, t.Context)
-	if t.x, err = tensor.New(t.dev, memory.Input, site, ids); err != nil {
+	return t.open(ctx)
+}
+
+// open begins an epoch, of which a few batches are used.
+func (t *trainer) open(ctx context.Context) error {
+	text, err := data.Sequences(t.text.Train, t.Context)
+	if err != nil {
 		return err
 	}
-	t.y, err = tensor.New(t.dev, memory.Input, site, ids)
+	if n := text.Len(); t.Steps*t.Batch > n {
+		return fmt.Errorf("checkpoint: %d steps of batch %d: the text has only %d sequences of %d bytes", t.Steps, t.Batch, n, t.Context)
+	}
+	loader, err := data.NewLoader(t.dev, text, data.LoaderConfig{Batch: t.Batch, Shuffle: true, Seed: t.Seed})
+	if err != nil {
+		return err
+	}
+	t.batches, err = loader.Open(ctx, 0)
 	return err
 }
 
 // close gives all back; what is still alive then is a leak, and an error.
 func (t *trainer) close() error {
-	t.x.Release()
-	t.y.Release()
+	t.batches.Close()
 	return errors.Join(t.sess.Close(), t.dev.Close())
 }
 
@@ -154,7 +152,11 @@ func (t *trainer) choose() (schedule string, err error) {
 
 // update is one training step: the same code runs dry and for real.
 func (t *trainer) update(s *autograd.Scope) error {
-	loss := t.model.Loss(s, s.Input(t.x), s.Input(t.y))
+	batch, err := t.batches.Next()
+	if err != nil {
+		return err
+	}
+	loss := t.model.Loss(s, s.Input(batch.X), s.Input(batch.Y))
 	t.loss = loss.Item()
 	loss.Backward(s)
 	if err := t.opt.Step(s); err != nil {
@@ -164,22 +166,12 @@ func (t *trainer) update(s *autograd.Scope) error {
 	return nil
 }
 
-// fill reads the i-th batch.
-func (t *trainer) fill(i int) error {
-	t.x.Bump()
-	t.y.Bump()
-	return data.Sequences(t.text.Train, t.Context, t.order[i*t.Batch:(i+1)*t.Batch], tensor.Data[int64](t.x), tensor.Data[int64](t.y))
-}
-
 // train runs all steps and gives the shortest time of one, in milliseconds.
 func (t *trainer) train(ctx context.Context, p *row.Progress) (ms float64, err error) {
 	t.dev.ResetPeak()
 	p.Start(t.Row, t.Steps)
 	var times []time.Duration
 	for i := range t.Steps {
-		if err := t.fill(i); err != nil {
-			return 0, err
-		}
 		start := time.Now()
 		if err := t.sess.Step(ctx, t.update); err != nil {
 			return 0, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/examples/internal/gosource"
 	"github.com/thimble-ml/thimble/examples/internal/row"
 	"github.com/thimble-ml/thimble/nn"
 )
@@ -25,17 +26,19 @@ func narrate(ctx context.Context, c settings, depth int, out io.Writer) error {
 	}
 	c.Depth, c.Steps = depth, 1
 	t := &trainer{settings: c}
-	if err := t.load(ctx); err != nil {
+	var err error
+	if t.text, err = gosource.Load(ctx, t.Data, 1<<20); err != nil {
 		return err
 	}
-	if err := t.build(); err != nil {
+	if err := t.build(ctx); err != nil {
 		return err
 	}
 	schedule, err := t.choose()
 	if err != nil {
 		return err
 	}
-	if err := t.fill(0); err != nil {
+	batch, err := t.batches.Next()
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%d blocks, %s %s\n\nactivations  what happens\n", depth, c.Row, schedule)
@@ -43,7 +46,7 @@ func narrate(ctx context.Context, c settings, depth int, out io.Writer) error {
 	t.model.Wrap = n.block
 	t.dev.SetTrace(n.w.event)
 	err = t.sess.Step(ctx, func(s *autograd.Scope) error {
-		loss := t.model.Loss(s, s.Input(t.x), s.Input(t.y))
+		loss := t.model.Loss(s, s.Input(batch.X), s.Input(batch.Y))
 		n.say(0, "the loss is %.4f; backward begins", loss.Item())
 		loss.Backward(s)
 		t.opt.ZeroGrad(s)

@@ -10,7 +10,7 @@ import (
 
 // Rows of all magnitudes that scores and logits have, against math.Exp.
 func TestExpRowFast(t *testing.T) {
-	if _, ok := largestFast(make([]float32, 1)); !ok {
+	if _, ok := topFast(make([]float32, 1)); !ok {
 		t.Skip("no fast version")
 	}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -29,7 +29,7 @@ func TestExpRowFast(t *testing.T) {
 
 func expRowNear(t *testing.T, x []float32) {
 	t.Helper()
-	top, _ := largestFast(x)
+	top, _ := topFast(x)
 	want := float32(math.Inf(-1))
 	for _, v := range x {
 		want = max(want, v)
@@ -58,7 +58,7 @@ func expRowNear(t *testing.T, x []float32) {
 
 func TestExpRowFastCorners(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	if _, ok := largestFast([]float32{1}); !ok {
+	if _, ok := topFast([]float32{1}); !ok {
 		t.Skip("no fast version")
 	}
 	for _, k := range []struct {
@@ -80,7 +80,7 @@ func TestExpRowFastCorners(t *testing.T) {
 			for range pad {
 				x = append(x, -inf)
 			}
-			top, _ := largestFast(x)
+			top, _ := topFast(x)
 			require.Equal(t, k.top, top, "%v", k.x)
 			y := make([]float32, len(x))
 			sum, _, _ := expRowFast(y, x, top)

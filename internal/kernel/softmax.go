@@ -44,7 +44,7 @@ func softmaxRow[T Float](y, x []T) {
 
 // largest is the largest x, NaN left out: a sum of exp(x-top) shows it.
 func largest[T Float](x []T) float64 {
-	if m, ok := largestFast(x); ok {
+	if m, ok := topFast(x); ok {
 		return float64(m)
 	}
 	m := T(math.Inf(-1))

@@ -45,8 +45,8 @@ func shiftBy(top float32) (by expShift, at float64) {
 	return expShift{0, float32(expMagic - n), top + expUnder}, n * math.Ln2
 }
 
-// largestFast is largest, if there is a faster one for T on this processor.
-func largestFast[T Float](x []T) (top T, ok bool) {
+// topFast is largest, if there is a faster one for T on this processor.
+func topFast[T Float](x []T) (top T, ok bool) {
 	if !runsAVX2[T](len(x)) {
 		return 0, false
 	}
@@ -88,7 +88,7 @@ func expSumFast[T Float](x []T, top float64) (sum float64, ok bool) {
 
 // softmaxRowFast is softmaxRow, if there is a faster one for T on this processor.
 func softmaxRowFast[T Float](y, x []T) bool {
-	top, ok := largestFast(x)
+	top, ok := topFast(x)
 	if ok {
 		sum, _, _ := expRowFast(y, x, top)
 		scaleFloats(len(x), begin(y), float32(1/sum))

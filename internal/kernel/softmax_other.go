@@ -2,7 +2,7 @@
 
 package kernel
 
-func largestFast[T Float]([]T) (top T, ok bool) { return 0, false }
+func topFast[T Float]([]T) (top T, ok bool) { return 0, false }
 
 func expRowFast[T Float](dst, x []T, top T) (sum, at float64, ok bool) { return 0, 0, false }
 

@@ -5,7 +5,7 @@
 //	go run ./examples/ladder -quick     3 steps a rung
 //	go run ./examples/ladder            whole epochs, with accuracy
 //
-// A second table shows techniques one by one. It draws ladder.png. Each rung runs in a process of its own.
+// Other tables show techniques one by one. It draws ladder.png. Each rung runs in a process of its own.
 package main
 
 import (
@@ -56,7 +56,7 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	f.SetOutput(errw)
 	quick := f.Bool("quick", false, "3 steps a rung: peaks and loss, no accuracy")
 	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
-	f.StringVar(&o.table, "table", "", "show this table only: stack (the default of -json) or alone")
+	f.StringVar(&o.table, "table", "", "show this table only: stack (the default of -json), alone or recompute")
 	f.StringVar(&o.chart, "chart", "ladder.png", "where to draw the chart; empty: nowhere")
 	f.StringVar(&o.Rung, "rung", "", "run this rung only")
 	f.StringVar(&o.Model, "model", models[0], "what is trained: "+strings.Join(models, ", "))
@@ -135,9 +135,15 @@ func (o options) tables() ([]table, error) {
 			name = tables[0].name
 		}
 		t, err := findTable(name)
-		return []table{t}, err
+		return []table{t.fit(o.Model)}, err
 	}
-	return tables, nil
+	var list []table
+	for _, t := range tables {
+		if t = t.fit(o.Model); len(t.rungs) > 1 { // more than the baseline
+			list = append(list, t)
+		}
+	}
+	return list, nil
 }
 
 // pick gives the rows of a table in its order.

@@ -105,6 +105,21 @@ func TestAlone(t *testing.T) {
 	require.Equal(t, base, release, "the same updates, earlier")
 }
 
+// What is computed again changes no loss, and takes less the more of it there is.
+func TestRecompute(t *testing.T) {
+	skipIfShort(t)
+	rows := climbed(t, "-model", "gpt", "-table", "recompute", "-steps", "2", "-batch", "8")
+	require.Len(t, rows, 4)
+	for i, r := range rows {
+		require.Equal(t, *r.PredictedPeak, *r.MeasuredPeak, r.Name)
+		require.Equal(t, rows[0].Loss, r.Loss, r.Name)
+		if i > 0 {
+			require.Less(t, r.Peak(), rows[0].Peak(), r.Name)
+		}
+	}
+	require.Less(t, rows[2].Peak(), rows[1].Peak(), "per block against dear only")
+}
+
 func TestTrainsAndTells(t *testing.T) {
 	skipIfShort(t)
 	rows := climbed(t, "-model", "mlp", "-rung", "micro-batches", "-batch", "6000", "-hidden", "16", "-epochs", "1")
@@ -134,8 +149,9 @@ func TestMisuse(t *testing.T) {
 		args  []string
 		texts []string
 	}{
-		{[]string{"-table", "nothing"}, []string{`table "nothing"`, "want one of stack, alone"}},
+		{[]string{"-table", "nothing"}, []string{`table "nothing"`, "want one of stack, alone, recompute"}},
 		{[]string{"-rung", "nothing"}, []string{`rung "nothing"`, "want one of baseline, micro-batches"}},
+		{[]string{"-model", "mlp", "-rung", "per-block", "-batch", "16"}, []string{"rung per-block: the model has no blocks", "want vit or gpt"}},
 		{[]string{"-data", filepath.Join(empty, "missing")}, []string{"missing", "train-images"}},
 		{[]string{"-data", empty}, []string{empty, "train-images"}},
 		{[]string{"-model", "nothing"}, []string{`model "nothing"`, "want one of vit, mlp, gpt"}},

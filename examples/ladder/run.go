@@ -124,6 +124,9 @@ func (j *job) start() (err error) {
 		return err
 	}
 	j.forward = forward
+	if err := j.rung.set(model); err != nil {
+		return err
+	}
 	opt, cosine, err := j.rung.optimizer(nn.Params(model), j.problem, j.Steps)
 	if err != nil {
 		return err

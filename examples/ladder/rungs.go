@@ -2,20 +2,24 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/checkpoint"
+	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/optim"
 )
 
 // rung is one configuration of the ladder.
 type rung struct {
 	name    string
-	what    string // the change, for people
-	micro   int    // micro-batches an update
-	sgd     bool   // SGD with a cosine schedule instead of AdamW
-	release bool   // the optimizer runs inside backward
-	note    string // what sets the row apart
+	what    string   // the change, for people
+	micro   int      // micro-batches an update
+	sgd     bool     // SGD with a cosine schedule instead of AdamW
+	release bool     // the optimizer runs inside backward
+	chain   nn.Chain // how the blocks run; nil: as they are. For models that have blocks
+	note    string   // what sets the row apart
 }
 
 // rungs are all configurations: the one list that a technique adds itself to.
@@ -23,9 +27,19 @@ var rungs = []rung{
 	{name: "baseline", what: "float32, AdamW, the whole batch at once", micro: 1},
 	{name: "micro-batches", what: "gradients of 16 micro-batches are added up before each update", micro: 16},
 	{name: "sgd-cosine", what: "and plain SGD with a cosine schedule: no moments to keep", micro: 16, sgd: true, note: otherTraining},
+	{name: "dear-only", what: "and backward computes norms, activations and dropout again", micro: 16, sgd: true, chain: dearOnly, note: otherTraining},
+	{name: "per-block", what: "and backward computes each block again", micro: 16, sgd: true, chain: perBlock, note: otherTraining},
+	{name: "dear-only-alone", what: "backward computes norms, activations and dropout again, the whole batch at once", micro: 1, chain: dearOnly},
+	{name: "per-block-alone", what: "backward computes each block again, the whole batch at once", micro: 1, chain: perBlock},
+	{name: "sqrt-alone", what: "backward computes about sqrt(blocks) runs of blocks again, the whole batch at once", micro: 1, chain: checkpoint.Chain(checkpoint.Sqrt)},
 	{name: "sgd-alone", what: "plain SGD with a cosine schedule, the whole batch at once", micro: 1, sgd: true, note: otherTraining},
 	{name: "gradient-release", what: "AdamW inside backward: no gradient outlives its update", micro: 1, release: true, note: otherTraining},
 }
+
+var (
+	dearOnly = checkpoint.Chain(checkpoint.PerBlock, checkpoint.With(checkpoint.DearOnly))
+	perBlock = checkpoint.Chain(checkpoint.PerBlock)
+)
 
 const otherTraining = "other training"
 
@@ -38,8 +52,9 @@ type table struct {
 
 // tables: the ladder itself, each rung on top of the one before, and techniques one by one.
 var tables = []table{
-	{"stack", "each row adds to the one before", []string{"baseline", "micro-batches", "sgd-cosine"}},
+	{"stack", "each row adds to the one before", []string{"baseline", "micro-batches", "sgd-cosine", "dear-only", "per-block"}},
 	{"alone", "each technique alone", []string{"baseline", "micro-batches", "sgd-alone", "gradient-release"}},
+	{"recompute", "what backward computes again, each alone", []string{"baseline", "dear-only-alone", "per-block-alone", "sqrt-alone"}},
 }
 
 func findTable(name string) (table, error) {
@@ -51,6 +66,32 @@ func findTable(name string) (table, error) {
 		names = append(names, t.name)
 	}
 	return table{}, fmt.Errorf("ladder: table %q: want one of %s", name, strings.Join(names, ", "))
+}
+
+// fit leaves out what a model without blocks cannot run.
+func (t table) fit(model string) table {
+	if model == "mlp" {
+		t.rungs = slices.DeleteFunc(slices.Clone(t.rungs), func(name string) bool {
+			r, err := findRung(name)
+			return err == nil && r.chain != nil
+		})
+	}
+	return t
+}
+
+// set makes the rung's way to run blocks the model's.
+func (r rung) set(model any) error {
+	switch m := model.(type) {
+	case *nn.ViT:
+		m.Chain = r.chain
+	case *nn.GPT:
+		m.Chain = r.chain
+	default:
+		if r.chain != nil {
+			return fmt.Errorf("ladder: rung %s: the model has no blocks: want vit or gpt", r.name)
+		}
+	}
+	return nil
 }
 
 func findRung(name string) (rung, error) {

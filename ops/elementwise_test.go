@@ -343,3 +343,29 @@ func TestElementwiseErrors(t *testing.T) {
 		r.fails(func(s *autograd.Scope) { c.call(s, func(spec string) value { return s.Input(made[spec]) }) }, c.text)
 	}
 }
+
+// SwiGLU of a large value and a view of it: both gradients go into one buffer, whose chunks lie across each other.
+func TestSwiGLUOfItselfInChunks(t *testing.T) {
+	const n = 200
+	r := newRig(t, autograd.Config{Workers: 2})
+	defer r.close()
+	x := r.tensor(floats(n, n).values(1), tensor.Float64)
+	defer x.Release()
+	grad := func(apart bool) (g array) {
+		r.ok(func(s *autograd.Scope) {
+			a, b := s.Input(x).RequireGrad(), s.Input(x).RequireGrad()
+			if !apart {
+				b = a
+			}
+			ops.Sum(s, ops.SwiGLU(s, a, transposed.view(s, b))).Backward(s)
+			g = read(a.Grad())
+			if apart {
+				for i, v := range read(b.Grad()).data {
+					g.data[i] += v
+				}
+			}
+		})
+		return g
+	}
+	require.NoError(t, near(grad(true), grad(false), 1e-12, 1e-12))
+}

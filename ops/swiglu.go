@@ -65,6 +65,20 @@ func swigluBackward[T kernel.Float](b *autograd.Bwd) {
 	if dgate.Dst.Data != nil {
 		up = operand.Of[T](b.In(1))
 	}
+	if sameBuffer(b) { // of a value and a view of it: chunks of one gradient may lie where those of the other do
+		swigluBackwardPar(b, dgate, kernel.SwiGLUGrad[T]{}, g, gate, up)
+		dgate = kernel.SwiGLUGrad[T]{}
+	}
+	swigluBackwardPar(b, dgate, dup, g, gate, up)
+}
+
+func sameBuffer(b *autograd.Bwd) bool {
+	dgate, _ := b.Into(0)
+	dup, _ := b.Into(1)
+	return dgate != nil && dup != nil && dgate.Buffer() == dup.Buffer()
+}
+
+func swigluBackwardPar[T kernel.Float](b *autograd.Bwd, dgate, dup kernel.SwiGLUGrad[T], g, gate, up kernel.Strided[T]) {
 	n := b.OutSpec(0).Elems()
 	b.Par(kernel.Chunks(n), func(_, c int) {
 		lo, hi := kernel.Range(n, c)

@@ -59,29 +59,29 @@ func SwiGLUBackward[T Float](dgate, dup SwiGLUGrad[T], g, gate, up Strided[T], l
 	swigluBackwardBlocks(dgate, dup, g, gate, up, lo, hi)
 }
 
+// swigluBackwardBlocks makes one gradient after the other: both may lie in one buffer, that of a value and a view of it.
 func swigluBackwardBlocks[T Float](dgate, dup SwiGLUGrad[T], g, gate, up Strided[T], lo, hi int) {
 	var d0, d1, gs, x, u blocks[T]
-	d0.open(dgate.Dst)
-	d1.open(dup.Dst)
 	gs.open(g)
 	x.open(gate)
 	u.open(up)
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
-		var gateRow, upRow, factor []T
-		if dgate.wanted() {
-			gateRow, factor = d0.at(lo, n), u.at(lo, n)
-		}
-		if dup.wanted() {
-			upRow = d1.at(lo, n)
-		}
-		swigluBackwardRow(gateRow, upRow, dgate.Add, dup.Add, gs.at(lo, n), x.at(lo, n), factor)
-		if dgate.wanted() {
-			d0.put(lo, gateRow)
-		}
-		if dup.wanted() {
-			d1.put(lo, upRow)
-		}
+	if dgate.wanted() {
+		d0.open(dgate.Dst)
+	}
+	for at := lo; at < hi && dgate.wanted(); at += expBlock {
+		n := min(expBlock, hi-at)
+		row := d0.at(at, n)
+		swigluBackwardRow(row, nil, dgate.Add, false, gs.at(at, n), x.at(at, n), u.at(at, n))
+		d0.put(at, row)
+	}
+	if dup.wanted() {
+		d1.open(dup.Dst)
+	}
+	for at := lo; at < hi && dup.wanted(); at += expBlock {
+		n := min(expBlock, hi-at)
+		row := d1.at(at, n)
+		swigluBackwardRow(nil, row, false, dup.Add, gs.at(at, n), x.at(at, n), nil)
+		d1.put(at, row)
 	}
 }
 

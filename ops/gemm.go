@@ -10,14 +10,33 @@ import (
 // What linear and matmul share: products and column sums as the engine wants them, asked for in Infer and run on the
 // workers.
 
-// gemmWork raises what is asked for to what a product of m x k by k x n wants, done batch times.
-func gemmWork(scratch *int64, chunks *int, batch, m, n, k int, dt tensor.DType) {
+// gemmWork raises what is asked for to what products of m x k by k x n want, batch of them.
+func gemmWork(scratch, shared *int64, chunks *int, batch, m, n, k int, dt tensor.DType) {
+	if kernel.GEMMStages(m, n, k) > 0 {
+		*shared = max(*shared, kernel.GEMMShared(m, n, k, dt.Size()))
+		*chunks = max(*chunks, kernel.GEMMMostChunks(m, n, k))
+		return
+	}
 	*scratch = max(*scratch, kernel.GEMMScratch(m, n, k, dt.Size()))
-	*chunks = max(*chunks, batch*kernel.GEMMChunks(m, n, k))
+	*chunks = max(*chunks, batch*gemmTiles(batch, m, n, k))
 }
 
-// gemm computes one product.
-func gemm[T kernel.Float](r *autograd.Run, g kernel.GEMM[T]) {
+// gemmTiles is how many chunks one of a batch of products is cut into: one, where the batch alone makes enough.
+func gemmTiles(batch, m, n, k int) int {
+	if n := kernel.GEMMChunks(m, n, k); batch < wantProducts {
+		return n
+	}
+	return min(1, m*n)
+}
+
+const wantProducts = 16
+
+// gemm computes one product. shared is what gemmWork asked for.
+func gemm[T kernel.Float](r *autograd.Run, shared []byte, g kernel.GEMM[T]) {
+	if kernel.GEMMStages(g.M, g.N, g.K) > 0 {
+		gemmStages(r, shared, g)
+		return
+	}
 	chunks := kernel.GEMMChunks(g.M, g.N, g.K)
 	if chunks == 1 {
 		g.Chunk(r.Lane(0), 0)
@@ -29,6 +48,15 @@ func gemm[T kernel.Float](r *autograd.Run, g kernel.GEMM[T]) {
 // gemmPar is apart from gemm so that g moves to the heap only here.
 func gemmPar[T kernel.Float](r *autograd.Run, chunks int, g kernel.GEMM[T]) {
 	r.Par(chunks, func(lane, c int) { g.Chunk(r.Lane(lane), c) })
+}
+
+// gemmStages computes one product in stages.
+func gemmStages[T kernel.Float](r *autograd.Run, shared []byte, g kernel.GEMM[T]) {
+	stage := 0
+	run := func(_, c int) { g.Stage(shared, stage, c) }
+	for n := kernel.GEMMStages(g.M, g.N, g.K); stage < n; stage++ {
+		r.Par(kernel.GEMMStageChunks(g.M, g.N, g.K, stage), run)
+	}
 }
 
 // columnSumsWork raises what is asked for to what the sums of the columns of rows x cols want.

@@ -43,9 +43,9 @@ func (o linearOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	rows, k := matrix(x, 1)
 	n := w.Dim(0)
 	addShape(sh, x.DType, x.Shape[:x.Rank()-1], n)
-	gemmWork(&sh.Scratch, &sh.Chunks, 1, rows, n, k, x.DType)
-	gemmWork(&sh.BwdScratch, &sh.BwdChunks, 1, rows, k, n, x.DType)
-	gemmWork(&sh.BwdScratch, &sh.BwdChunks, 1, n, k, rows, x.DType)
+	gemmWork(&sh.Scratch, &sh.Shared, &sh.Chunks, 1, rows, n, k, x.DType)
+	gemmWork(&sh.BwdScratch, &sh.BwdShared, &sh.BwdChunks, 1, rows, k, n, x.DType)
+	gemmWork(&sh.BwdScratch, &sh.BwdShared, &sh.BwdChunks, 1, n, k, rows, x.DType)
 	if !o.bias {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (linearOp) Forward(f *autograd.Fwd) {
 func linearForward[T kernel.Float](f *autograd.Fwd) {
 	rows, k := matrix(f.In[0].Spec(), 1)
 	n := f.In[1].Dim(0)
-	gemm(&f.Run, kernel.GEMM[T]{
+	gemm(&f.Run, f.Shared(), kernel.GEMM[T]{
 		M: rows, N: n, K: k,
 		A: tensor.Data[T](&f.In[0]), LDA: k,
 		B: tensor.Data[T](&f.In[1]), LDB: k, TransB: true,
@@ -81,7 +81,7 @@ func linearBackward[T kernel.Float](o linearOp, b *autograd.Bwd) {
 	n := b.InSpec(1).Dim(0)
 	g := tensor.Data[T](b.Grad(0))
 	if dx, add := b.Into(0); dx != nil {
-		gemm(&b.Run, kernel.GEMM[T]{
+		gemm(&b.Run, b.Shared(), kernel.GEMM[T]{
 			M: rows, N: k, K: n,
 			A: g, LDA: n,
 			B: tensor.Data[T](b.In(1)), LDB: k,
@@ -89,7 +89,7 @@ func linearBackward[T kernel.Float](o linearOp, b *autograd.Bwd) {
 		})
 	}
 	if dw, add := b.Into(1); dw != nil {
-		gemm(&b.Run, kernel.GEMM[T]{
+		gemm(&b.Run, b.Shared(), kernel.GEMM[T]{
 			M: n, N: k, K: rows,
 			A: g, LDA: n, TransA: true,
 			B: tensor.Data[T](b.In(0)), LDB: k,

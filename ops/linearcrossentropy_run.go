@@ -44,8 +44,8 @@ func (c *headCut) piece(i int) (lo, hi int) { return i * c.per, min(c.rows, (i+1
 // sizes are the numbers of rows that pieces have: those of all but the last, and of the last.
 func (c *headCut) sizes() [2]int { return [2]int{c.per, c.rows - (c.pieces()-1)*c.per} }
 
-// The shared scratch holds, of a piece, the logits, the log-sum-exp of each row, the partial sums of the losses, and those
-// of the gradient of the bias.
+// The shared scratch holds, of a piece, the logits, the log-sum-exp of each row, the partial sums of the losses, and what a
+// product wants or the sums of the gradient of the bias.
 func (c *headCut) shared(dt tensor.DType) (logits, lse, parts int64) {
 	up := func(n int) int64 { return (int64(n) + 63) &^ 63 }
 	return up(c.per * c.classes * dt.Size()), up(c.per * dt.Size()), up(kernel.RowChunks(c.per, c.classes) * kernel.CrossEntropyPart * 8)
@@ -54,26 +54,27 @@ func (c *headCut) shared(dt tensor.DType) (logits, lse, parts int64) {
 // losses raises what is asked for to what Forward wants.
 func (c *headCut) losses(dt tensor.DType, scratch, shared *int64, chunks *int) {
 	logits, lse, parts := c.shared(dt)
-	*shared = max(*shared, logits+lse+parts)
+	var room int64
 	for _, m := range c.sizes() {
-		gemmWork(scratch, chunks, 1, m, c.classes, c.k, dt)
+		gemmWork(scratch, &room, chunks, 1, m, c.classes, c.k, dt)
 		*chunks = max(*chunks, kernel.RowChunks(m, c.classes))
 	}
+	*shared = max(*shared, logits+lse+parts+room)
 }
 
 // gradients raises what is asked for to what the gradients want, the logits included.
 func (c *headCut) gradients(dt tensor.DType, bias bool, scratch, shared *int64, chunks *int) {
 	c.losses(dt, scratch, shared, chunks)
-	var sums int64
+	var room int64
 	for _, m := range c.sizes() {
-		gemmWork(scratch, chunks, 1, m, c.k, c.classes, dt)
-		gemmWork(scratch, chunks, 1, c.classes, c.k, m, dt)
+		gemmWork(scratch, &room, chunks, 1, m, c.k, c.classes, dt)
+		gemmWork(scratch, &room, chunks, 1, c.classes, c.k, m, dt)
 		if bias {
-			columnSumsWork(&sums, chunks, m, c.classes)
+			columnSumsWork(&room, chunks, m, c.classes)
 		}
 	}
 	logits, lse, parts := c.shared(dt)
-	*shared = max(*shared, logits+lse+parts+sums)
+	*shared = max(*shared, logits+lse+parts+room)
 }
 
 // head is one call at work.
@@ -87,7 +88,7 @@ type head[T kernel.Float, I kernel.Index] struct {
 	logits []T // of a piece, then their gradients
 	lse    []T
 	parts  []float64
-	sums   []byte
+	room   []byte // of a product or of sums
 
 	g     []T     // the gradient of each row's loss,
 	scale float64 // times this; g nil: this alone
@@ -107,12 +108,12 @@ func (h *head[T, I]) open(r *autograd.Run, dt tensor.DType) {
 	}
 	logits, lse, parts := h.shared(dt)
 	h.logits, h.lse, h.parts = kernel.View[T](next(logits)), kernel.View[T](next(lse)), kernel.View[float64](next(parts))
-	h.sums = mem
+	h.room = mem
 }
 
 // product makes the logits of rows [lo, hi).
 func (h *head[T, I]) product(lo, hi int) {
-	gemm(h.r, kernel.GEMM[T]{
+	gemm(h.r, h.room, kernel.GEMM[T]{
 		M: hi - lo, N: h.classes, K: h.k,
 		A: h.x[lo*h.k : hi*h.k], LDA: h.k,
 		B: h.w, LDB: h.k, TransB: true,
@@ -172,7 +173,7 @@ func (h *head[T, I]) backward(lse []T) {
 func (h *head[T, I]) spread(i int) {
 	lo, hi := h.piece(i)
 	if h.dx != nil {
-		gemm(h.r, kernel.GEMM[T]{
+		gemm(h.r, h.room, kernel.GEMM[T]{
 			M: hi - lo, N: h.k, K: h.classes,
 			A: h.logits, LDA: h.classes,
 			B: h.w, LDB: h.k,
@@ -180,7 +181,7 @@ func (h *head[T, I]) spread(i int) {
 		})
 	}
 	if h.dw != nil {
-		gemm(h.r, kernel.GEMM[T]{
+		gemm(h.r, h.room, kernel.GEMM[T]{
 			M: h.classes, N: h.k, K: hi - lo,
 			A: h.logits, LDA: h.classes, TransA: true,
 			B: h.x[lo*h.k : hi*h.k], LDB: h.k,
@@ -188,6 +189,6 @@ func (h *head[T, I]) spread(i int) {
 		})
 	}
 	if h.db != nil {
-		columnSums(h.r, h.sums, h.db, h.add[2] || i > 0, h.logits[:(hi-lo)*h.classes], h.classes)
+		columnSums(h.r, h.room, h.db, h.add[2] || i > 0, h.logits[:(hi-lo)*h.classes], h.classes)
 	}
 }

@@ -54,7 +54,7 @@ func (matMulOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	}
 	addProduct(sh, batch, a, b)
 	p := planMatMul(a.Shape, b.Shape)
-	gemmWork(&sh.Scratch, &sh.Chunks, p.count(both), p.m, p.n, p.k, a.DType)
+	gemmWork(&sh.Scratch, &sh.Shared, &sh.Chunks, p.count(both), p.m, p.n, p.k, a.DType)
 	for _, turned := range []bool{false, true} { // a gradient that lies by columns is computed transposed
 		productWork(sh, p.count(left), p.m, p.k, p.n, turned, a.DType)
 		productWork(sh, p.count(right), p.k, p.n, p.m, turned, a.DType)
@@ -66,7 +66,7 @@ func productWork(sh *autograd.Shapes, batch, m, n, k int, turned bool, dt tensor
 	if turned {
 		m, n = n, m
 	}
-	gemmWork(&sh.BwdScratch, &sh.BwdChunks, batch, m, n, k, dt)
+	gemmWork(&sh.BwdScratch, &sh.BwdShared, &sh.BwdChunks, batch, m, n, k, dt)
 }
 
 // Takes tells whether the matrices of a or b can be worked on where they lie.
@@ -326,23 +326,38 @@ func products[T kernel.Float](r *autograd.Run, p *matMulPlan, a, b, c matrices[T
 	g.M, g.K = a.size(p)
 	_, g.N = b.size(p)
 	if p.rank == 0 {
-		gemm(r, g)
+		gemm(r, r.Shared(), g)
 		return
 	}
 	productsPar(r, *p, [3]role{a.of, b.of, c.of}, g)
 }
 
+// productsPar computes a batch of products, in chunks of c's matrices or, where matrices are large, one after the other.
 func productsPar[T kernel.Float](r *autograd.Run, p matMulPlan, of [3]role, g kernel.GEMM[T]) {
-	tiles := kernel.GEMMChunks(g.M, g.N, g.K)
 	matrices := p.count(of[2])
 	users := p.count(both) / max(1, matrices)
+	// one is what the u-th user adds to matrix j.
+	one := func(j, u int) kernel.GEMM[T] {
+		x, i := g, p.user(j, u, of[2])
+		x.A, x.B, x.C = g.A[p.offset(i, of[0]):], g.B[p.offset(i, of[1]):], g.C[p.offset(i, of[2]):]
+		x.Add = g.Add || u > 0
+		return x
+	}
+	if kernel.GEMMStages(g.M, g.N, g.K) > 0 {
+		for i := range matrices * users {
+			gemmStages(r, r.Shared(), one(i/users, i%users))
+		}
+		return
+	}
+	tiles := gemmTiles(matrices, g.M, g.N, g.K)
 	r.Par(matrices*tiles, func(lane, chunk int) {
-		one := g
 		for u := range users {
-			i := p.user(chunk/tiles, u, of[2])
-			one.A, one.B, one.C = g.A[p.offset(i, of[0]):], g.B[p.offset(i, of[1]):], g.C[p.offset(i, of[2]):]
-			one.Chunk(r.Lane(lane), chunk%tiles)
-			one.Add = true
+			x := one(chunk/tiles, u)
+			if tiles == 1 {
+				x.Whole(r.Lane(lane))
+				continue
+			}
+			x.Chunk(r.Lane(lane), chunk%tiles)
 		}
 	})
 }

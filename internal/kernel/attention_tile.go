@@ -138,9 +138,7 @@ func (l *attentionLane[T]) multiply(c, a, b block[T], m, n, k int, add bool) {
 	g := GEMM[T]{M: m, N: n, K: k, A: a.data, B: b.data, C: c.data, LDC: max(c.rs, n), Add: add}
 	g.LDA, g.TransA = a.stored(m, k)
 	g.LDB, g.TransB = b.stored(k, n)
-	for i := range GEMMChunks(m, n, k) {
-		g.Chunk(l.pack, i)
-	}
+	g.Whole(l.pack)
 }
 
 // combine fills dst with w x, or adds it: a tile of pairs [rows cols] times x [cols n]. With trans, w is transposed, and x

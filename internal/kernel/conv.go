@@ -76,7 +76,7 @@ func ConvForward[T Float](p *Conv, y, x, w, b []T, scratch []byte, chunk int) {
 		k0, k1 := c.depth.at(i)
 		each.K, each.A = k1-k0, w[o*p.depth()+k0:]
 		each.B, each.LDB = convCol(p, col, x, group, k0, k1, t)
-		each.all(rest)
+		each.Whole(rest)
 		each.Add = true
 	}
 	out.spread(y, p.O, o, r1-r0, t, p.pixels(), false)
@@ -120,7 +120,7 @@ func convInputPlain[T Float](p *Conv, dx []T, add bool, g, w []T, scratch []byte
 		o := group*p.outGroup() + o0
 		each.K, each.A = o1-o0, tail(w, o*p.depth()+r0)
 		each.B, each.LDB = convPlanes(room, g, p.O, o, o1-o0, t, p.pixels())
-		each.all(rest)
+		each.Whole(rest)
 		each.Add = true
 	}
 	out.spread(dx, p.C, at, r1-r0, t, p.pixels(), add)
@@ -150,7 +150,7 @@ func convInput[T Float](p *Conv, dx []T, add bool, g, w []T, scratch []byte, chu
 				o := group*p.outGroup() + o0
 				each.K, each.A = o1-o0, tail(w, o*p.depth()+k0)
 				each.B, each.LDB = convPlanes(room, g, p.O, o, o1-o0, t, p.pixels())
-				each.all(rest)
+				each.Whole(rest)
 				each.Add = true
 			}
 			for n := n0; n < n1; n++ {
@@ -187,14 +187,14 @@ func ConvWeight[T Float](p *Conv, dw []T, add bool, g, x, shared []T, scratch []
 	room, rest := convTake[T](rest, c.packRoom())
 	each := GEMM[T]{M: r1 - r0, N: k1 - k0, TransB: true, C: dw[o*p.depth()+k0:], LDC: p.depth(), Add: add}
 	if t0 == t1 {
-		each.all(rest) // no images: zeros
+		each.Whole(rest) // no images: zeros
 	}
 	for i := t0; i < t1; i++ {
 		t := c.tiles.at(i)
 		each.K = t.cols()
 		each.A, each.LDA = convPlanes(room, g, p.O, o, r1-r0, t, p.pixels())
 		each.B, each.LDB = convCol(p, col, x, group, k0, k1, t)
-		each.all(rest)
+		each.Whole(rest)
 		each.Add = true
 	}
 }

@@ -306,10 +306,3 @@ func convTake[T Float](scratch []byte, n int) (room []T, rest []byte) {
 
 // tail is x from element i on, or nothing where x is too short to have it.
 func tail[T Float](x []T, i int) []T { return x[min(i, len(x)):] }
-
-// all computes every tile of the product.
-func (g *GEMM[T]) all(scratch []byte) {
-	for c := range GEMMChunks(g.M, g.N, g.K) {
-		g.Chunk(scratch, c)
-	}
-}

@@ -15,8 +15,9 @@ type Float interface{ float32 | float64 }
 // on row-major matrices with leading dimensions: element (i, j) of C is C[i*LDC+j]. op(A) is A, stored [M K], or with
 // TransA its transpose, stored [K M]; likewise B, stored [K N] or with TransB [N K]. C must not overlap the others.
 //
-// The product is cut into [GEMMChunks] tiles of C. Each is computed completely, and alone, by one call of Chunk, so
-// that the calls may run in any order and on any goroutines, with the same bits.
+// There are three ways to compute it, with the same bits. Whole does all in one go. Chunk computes one of [GEMMChunks] tiles
+// of C completely, and alone, so that the calls may run in any order and on any goroutines. Stage is for large products
+// (where [GEMMStages] is not 0): each stage has chunks that may run in any order, and starts when the one before has ended.
 //
 // No product is skipped, so that 0 times Inf is NaN. One element of C is always added up in the same order, wherever it
 // lies in a tile and however A and B are stored: K is cut, by its length only, into blocks. The products of a block are
@@ -48,26 +49,46 @@ func GEMMChunks(m, n, k int) int {
 	return ceilDiv(m, mb) * ceilDiv(n, nb)
 }
 
-// GEMMScratch is the number of bytes that Chunk wants of its lane, for elements of elemSize bytes: room for one block
-// of op(A) and for a few columns of one of op(B). It is at most 200 KiB for float32 and twice that for float64.
+// GEMMScratch is the number of bytes that Chunk and Whole want of their lane, for elements of elemSize bytes: room for one
+// block of op(A) and for a group of columns of one of op(B). It is at most 256 KiB for float32 and twice that for float64.
 func GEMMScratch(m, n, k int, elemSize int) int64 {
 	if m <= 0 || n <= 0 || k <= 0 {
 		return 0
 	}
-	mb, nb := gemmTile(m, n, k)
-	kb := int64(gemmDepth(k))
-	return roundUp64(kb*int64(roundUp(min(mb, m), gemmRows))*int64(elemSize)) +
-		roundUp64(kb*int64(roundUp(min(gemmPanel, nb, n), gemmCols))*int64(elemSize))
+	rows, cols := even(m, gemmMaxRows, 1), min(n, gemmGroup)
+	each := int64(gemmDepth(k)) * int64(elemSize)
+	return roundUp64(each*int64(rowPanels(rows).room())) + roundUp64(each*int64(roundUp(cols, gemmCols)))
 }
 
 // Chunk computes tile number chunk of C. scratch holds at least [GEMMScratch] bytes and its content does not matter;
 // two calls that run at the same time must not share it.
 func (g *GEMM[T]) Chunk(scratch []byte, chunk int) {
-	g.check(len(scratch), chunk)
-	mb, nb := gemmTile(g.M, g.N, g.K)
-	across := ceilDiv(g.N, nb)
-	i, j := chunk/across*mb, chunk%across*nb
-	t := gemmBlock{i: i, j: j, rows: min(mb, g.M-i), cols: min(nb, g.N-j)}
+	g.check(len(scratch))
+	if n := GEMMChunks(g.M, g.N, g.K); chunk < 0 || chunk >= n {
+		panic(fmt.Sprintf("kernel: GEMM: chunk %d of %d", chunk, n))
+	}
+	rows, cols := gemmTile(g.M, g.N, g.K)
+	across := ceilDiv(g.N, cols)
+	g.block(scratch, chunk/across*rows, chunk%across*cols, rows, cols)
+}
+
+// Whole computes all of C. It is faster than one Chunk after the other, which are as many as to keep several lanes busy.
+func (g *GEMM[T]) Whole(scratch []byte) {
+	g.check(len(scratch))
+	if g.M == 0 || g.N == 0 {
+		return
+	}
+	rows, cols := even(g.M, gemmMaxRows, 1), even(g.N, gemmMaxCols, gemmCols)
+	for i := 0; i < g.M; i += rows {
+		for j := 0; j < g.N; j += cols {
+			g.block(scratch, i, j, rows, cols)
+		}
+	}
+}
+
+// block computes a tile of C.
+func (g *GEMM[T]) block(scratch []byte, i, j, rows, cols int) {
+	t := gemmBlock{i: i, j: j, rows: min(rows, g.M-i), cols: min(cols, g.N-j)}
 	if g.K == 0 {
 		g.empty(t)
 		return
@@ -85,38 +106,81 @@ func (g *GEMM[T]) Chunk(scratch []byte, chunk int) {
 type gemmBlock struct{ i, j, rows, cols int }
 
 // compute computes a tile: for each block of K, it packs the tile's rows of op(A), and then goes over the columns: it
-// packs a few of op(B) and multiplies.
+// packs a group of op(B) and multiplies.
 func (g *GEMM[T]) compute(t gemmBlock, scratch []T) {
-	kb := gemmDepth(g.K)
+	panels, kb := rowPanels(t.rows), gemmDepth(g.K)
 	for k := 0; k < g.K; k += kb {
 		depth := min(kb, g.K-k)
-		rows, rest := scratch[:t.rows*depth], scratch[t.rows*depth:]
-		g.packA(rows, t, k, depth)
-		for j := 0; j < t.cols; j += gemmPanel {
-			u := gemmBlock{i: t.i, j: t.j + j, rows: t.rows, cols: min(gemmPanel, t.cols-j)}
-			g.sweepAll(rest[:roundUp(u.cols, tileCols)*depth], rows, u, k, depth)
+		rows, cols := cutAt(scratch, panels.room()*depth)
+		g.packRows(rows, t.i, panels, 0, panels.count, k, depth)
+		for j := 0; j < t.cols; j += gemmGroup {
+			n := min(gemmGroup, t.cols-j)
+			g.packCols(cols, t.j+j, n, k, depth)
+			g.multiply(&gemmTask[T]{
+				a: rows, b: cols, depth: depth, first: k == 0,
+				panels: panels, p1: panels.count, i: t.i, j: t.j + j, cols: n,
+			})
 		}
 	}
 }
 
-// sweepAll packs the columns of the tile and multiplies.
-func (g *GEMM[T]) sweepAll(panels, rows []T, t gemmBlock, k, depth int) {
-	g.packB(panels, t, k, depth)
-	for j := 0; j < t.cols; j += tileCols {
-		g.sweep(panels[j*depth:][:tileCols*depth], rows, t, j, k == 0)
+// cutAt cuts x after n elements, rounded up to 64 bytes.
+func cutAt[T Float](x []T, n int) (a, b []T) {
+	n = roundUp(n, 16)
+	return x[:n], x[n:]
+}
+
+// gemmTask is a piece of C, and what its share of one block of K is computed from.
+type gemmTask[T Float] struct {
+	a, b    []T // packed rows and packed columns
+	depth   int
+	first   bool       // the first block of K
+	panels  gemmPanels // of the rows in a, which start at row i of C
+	i       int
+	p0, p1  int // the panels to multiply
+	j, cols int
+}
+
+// rows are the first and the last one, counted from row i.
+func (t *gemmTask[T]) rows() (lo, hi int) { return t.panels.row(t.p0), t.panels.row(t.p1) }
+
+// packRows packs panels p0 to p1 of some rows of op(A), from row i on, and depth elements of each, from column k on.
+func (g *GEMM[T]) packRows(to []T, i int, panels gemmPanels, p0, p1, k, depth int) {
+	if packRowsFast(g, to, i, panels, p0, p1, k, depth) {
+		return
+	}
+	r0, r1 := panels.row(p0), panels.row(p1)
+	g.packA(to[r0*depth:], gemmBlock{i: i + r0, rows: r1 - r0}, k, depth)
+}
+
+// packCols packs columns of op(B), from column j on, and depth elements of each, from row k on.
+func (g *GEMM[T]) packCols(to []T, j, cols, k, depth int) {
+	if !packColsFast(g, to, j, cols, k, depth) {
+		g.packB(to, gemmBlock{j: j, cols: cols}, k, depth)
 	}
 }
 
-// sweep multiplies all rows of the tile by one panel of B, which stays in the L1 cache meanwhile.
-func (g *GEMM[T]) sweep(panel, rows []T, t gemmBlock, j int, first bool) {
+// multiply computes what a task says.
+func (g *GEMM[T]) multiply(t *gemmTask[T]) {
+	if multiplyFast(g, t) {
+		return
+	}
+	lo, hi := t.rows()
+	rows := t.a[lo*t.depth : hi*t.depth]
+	for j := 0; j < t.cols; j += tileCols {
+		g.sweep(t.b[j*t.depth:][:tileCols*t.depth], rows, gemmBlock{t.i + lo, t.j + j, hi - lo, min(tileCols, t.cols-j)}, t.first)
+	}
+}
+
+// sweep multiplies all rows of the block by one panel of B, which stays in the L1 cache meanwhile.
+func (g *GEMM[T]) sweep(panel, rows []T, t gemmBlock, first bool) {
 	var sum [tileRows * tileCols]T
 	depth := len(panel) / tileCols
-	cols := min(tileCols, t.cols-j)
 	for i := 0; i < t.rows; i += tileRows {
 		n := min(tileRows, t.rows-i)
 		a0, a1 := rows[i*depth:][:depth], rows[(i+n-1)*depth:][:depth] // the same row twice where there is one
 		tile(a0, a1, panel, &sum)
-		g.store(&sum, t.i+i, t.j+j, n, cols, first)
+		g.store(&sum, t.i+i, t.j, n, t.cols, first)
 	}
 }
 
@@ -130,23 +194,25 @@ func (g *GEMM[T]) empty(t gemmBlock) {
 	}
 }
 
-// check panics unless every index that Chunk will form lies in its slice.
-func (g *GEMM[T]) check(scratch, chunk int) {
+// check panics unless every index that will be formed lies in its slice.
+func (g *GEMM[T]) check(scratch int) {
+	g.checkOperands()
+	var zero T
+	if need := GEMMScratch(g.M, g.N, g.K, int(unsafe.Sizeof(zero))); int64(scratch) < need {
+		panic(fmt.Sprintf("kernel: GEMM: %d bytes of scratch, want %d", scratch, need))
+	}
+}
+
+// checkOperands panics unless the matrices and Bias are as large as the sizes say.
+func (g *GEMM[T]) checkOperands() {
 	if g.M < 0 || g.N < 0 || g.K < 0 {
 		panic(fmt.Sprintf("kernel: GEMM: negative size in M %d, N %d, K %d", g.M, g.N, g.K))
-	}
-	if n := GEMMChunks(g.M, g.N, g.K); chunk < 0 || chunk >= n {
-		panic(fmt.Sprintf("kernel: GEMM: chunk %d of %d", chunk, n))
 	}
 	checkMatrix("A", len(g.A), g.LDA, g.M, g.K, g.TransA)
 	checkMatrix("B", len(g.B), g.LDB, g.K, g.N, g.TransB)
 	checkMatrix("C", len(g.C), g.LDC, g.M, g.N, false)
 	if g.Bias != nil && len(g.Bias) < g.N {
 		panic(fmt.Sprintf("kernel: GEMM: Bias has %d elements, want %d", len(g.Bias), g.N))
-	}
-	var zero T
-	if need := GEMMScratch(g.M, g.N, g.K, int(unsafe.Sizeof(zero))); int64(scratch) < need {
-		panic(fmt.Sprintf("kernel: GEMM: %d bytes of scratch, want %d", scratch, need))
 	}
 }
 

@@ -2,8 +2,6 @@
 
 package kernel
 
-import "unsafe"
-
 //go:generate go -C _gen/gemm run main.go -out ../../gemm_amd64.s
 
 // The float32 product with AVX2 and FMA: tiles of 6 x 16, whose twelve sums, with two vectors of B and two elements of A,
@@ -14,24 +12,53 @@ const (
 	avxRows = 6
 	avxCols = 16
 	avxStep = 8 // of k, that rows are transposed by
-
-	// avxFewRows is up to how many rows B is read where it lies: packing pays from the third panel of rows on.
-	avxFewRows = 2 * avxRows
 )
 
-// gemmTile16 computes C[6 16] = A[6 k] B[k 16], plus bias[16] unless nil, plus C if add. A is a panel; rows of B are ldb
-// elements apart. Products are added in ascending order of k, fused. k is at least 1.
+// gemmSweep6x16 computes C[6 16] = A[6 k] B[k 16] for one panel of rows after the other, plus bias[16] unless nil, plus C if
+// add. Element (i, l) of A is at a[i*row+l*step], and the next panel at a[next]; element (l, j) of B at b[l*ldb+j]. C, of
+// leading dimension ldc, goes on with the next panel's rows. Products are added in ascending order of k, fused. Unless mask is
+// nil it is one of 16 and says which columns of C exist. k and panels are at least 1.
 //
 //go:noescape
-func gemmTile16(k int, a, b *float32, ldb int, c *float32, ldc int, bias *float32, add bool)
+func gemmSweep6x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
 
-// gemmTile8 is gemmTile16 for 8 columns.
-//
+// The others are the same for less rows, or for 8 columns.
+
 //go:noescape
-func gemmTile8(k int, a, b *float32, ldb int, c *float32, ldc int, bias *float32, add bool)
+func gemmSweep6x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+
+//go:noescape
+func gemmSweep5x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+
+//go:noescape
+func gemmSweep5x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+
+//go:noescape
+func gemmSweep4x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+
+//go:noescape
+func gemmSweep4x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+
+//go:noescape
+func gemmSweep3x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+
+//go:noescape
+func gemmSweep3x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+
+//go:noescape
+func gemmSweep2x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+
+//go:noescape
+func gemmSweep2x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+
+//go:noescape
+func gemmSweep1x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+
+//go:noescape
+func gemmSweep1x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
 
 // gemmPackRows6 packs 8*eights elements of up to six rows, at least one, into a panel of six, whose missing rows are the
-// last one again. It writes two elements past the panel.
+// last one again.
 //
 //go:noescape
 func gemmPackRows6(dst, src *float32, ld, rows, eights int)
@@ -41,8 +68,7 @@ func gemmPackRows6(dst, src *float32, ld, rows, eights int)
 //go:noescape
 func gemmPackRows16(dst, src *float32, ld, rows, eights int)
 
-// gemmPackCols6 packs rows of up to six elements into a panel of six. The mask is of eight; what it leaves out is 0. It
-// writes two elements past the panel.
+// gemmPackCols6 packs rows of up to six elements into a panel of six. The mask is of eight; what it leaves out is 0.
 //
 //go:noescape
 func gemmPackCols6(dst, src *float32, ld, rows int, mask *int32)
@@ -56,6 +82,11 @@ func gemmPackCols16(dst, src *float32, ld, rows int, mask *int32)
 //
 //go:noescape
 func gemmPackPanels6(dst, src *float32, ld, rows, panels int)
+
+// gemmPackPanels16 packs rows of 16*panels elements into panels of sixteen.
+//
+//go:noescape
+func gemmPackPanels16(dst, src *float32, ld, rows, panels int)
 
 // gemmRow64 computes sum[64] = x[k] B[k 64], in the order of gemmTile16.
 //
@@ -78,102 +109,199 @@ var avxMasks = [32]int32{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
 
 func avxMask(n int) *int32 { return &avxMasks[16-n] }
 
+// avx2 is g, if this processor computes it with AVX2.
+func avx2[T Float](g *GEMM[T]) *GEMM[float32] {
+	if !useAVX2 {
+		return nil
+	}
+	f, _ := any(g).(*GEMM[float32])
+	return f
+}
+
 // computeFast is compute, if there is a faster one for T on this processor.
 func computeFast[T Float](g *GEMM[T], t gemmBlock, scratch []byte) bool {
-	if !useAVX2 {
-		return false
-	}
-	f, ok := any(g).(*GEMM[float32])
-	if ok {
+	f := avx2(g)
+	if f != nil {
 		computeAVX2(f, t, View[float32](scratch))
 	}
-	return ok
+	return f != nil
 }
 
-// computeAVX2 is compute with AVX2.
-func computeAVX2(g *GEMM[float32], t gemmBlock, scratch []float32) {
-	if raceEnabled {
-		touchProduct(g, t)
+func packRowsFast[T Float](g *GEMM[T], to []T, i int, panels gemmPanels, p0, p1, k, depth int) bool {
+	f := avx2(g)
+	if f != nil {
+		packRowsAVX2(any(to).([]float32), f, i, panels, p0, p1, k, depth)
 	}
-	kb := gemmDepth(g.K)
+	return f != nil
+}
+
+func packColsFast[T Float](g *GEMM[T], to []T, j, cols, k, depth int) bool {
+	f := avx2(g)
+	if f != nil {
+		packColsAVX2(any(to).([]float32), f, j, cols, k, depth)
+	}
+	return f != nil
+}
+
+func multiplyFast[T Float](g *GEMM[T], t *gemmTask[T]) bool {
+	f := avx2(g)
+	if f != nil {
+		u := any(t).(*gemmTask[float32])
+		multiplyAVX2(f, u, packedRows(u.a), packedCols(u.b))
+	}
+	return f != nil
+}
+
+// computeAVX2 is compute with AVX2. What would be read a few times only is not packed.
+func computeAVX2(g *GEMM[float32], t gemmBlock, scratch []float32) {
+	panels, kb := rowPanels(t.rows), gemmDepth(g.K)
+	direct := directCols(g, t)
 	for k := 0; k < g.K; k += kb {
 		depth := min(kb, g.K-k)
-		size := roundUp(t.rows, avxRows) * depth
-		rows, panel := scratch[:size], scratch[roundUp(size, 16):][:avxCols*depth] // rows spill into what comes after them
-		packRowsAVX2(rows, g, t, k, depth)
-		for j := 0; j < t.cols; j += avxCols {
-			u := gemmBlock{i: t.i, j: t.j + j, rows: t.rows, cols: min(avxCols, t.cols-j)}
-			if b := k*g.LDB + u.j; t.rows <= avxFewRows && !g.TransB && u.cols == avxCols {
-				sweepAVX2(g, u, rows, g.B[b:], g.LDB, depth, k == 0)
-				continue
-			}
-			packColsAVX2(panel, g, u, k, depth)
-			sweepAVX2(g, u, rows, panel, avxCols, depth, k == 0)
+		packed, room := cutAt(scratch, panels.room()*depth)
+		task := gemmTask[float32]{depth: depth, first: k == 0, panels: panels, p1: panels.count, i: t.i, j: t.j, cols: direct}
+		rows := rowsWhere(g, t.i, k)
+		if t.cols > directMost {
+			packRowsAVX2(packed, g, t.i, panels, 0, panels.count, k, depth)
+			rows = packedRows(packed)
+		}
+		if direct > 0 {
+			multiplyAVX2(g, &task, rows, colsAVX2{g.B[k*g.LDB+t.j:], g.LDB, false})
+		}
+		for j := direct; j < t.cols; j += gemmGroup {
+			task.j, task.cols = t.j+j, min(gemmGroup, t.cols-j)
+			packColsAVX2(room, g, task.j, task.cols, k, depth)
+			multiplyAVX2(g, &task, rows, packedCols(room))
 		}
 	}
 }
 
-// sweepAVX2 multiplies all packed rows by up to sixteen columns.
-func sweepAVX2(g *GEMM[float32], t gemmBlock, rows, b []float32, ldb, depth int, first bool) {
-	var sum [avxRows * avxCols]float32
-	var bias []float32
-	if first && g.Bias != nil {
-		bias = g.Bias[t.j:][:t.cols]
+// directMost is the largest number of columns for which rows of op(A) are read where they lie, and the largest number of
+// rows for which columns of op(B) are.
+const directMost = 128
+
+// directCols is how many columns of op(B) are read where they lie: whole panels.
+func directCols(g *GEMM[float32], t gemmBlock) int {
+	if g.TransB || t.rows > directMost {
+		return 0
 	}
-	add, whole := g.Add || !first, t.cols == 8 || t.cols == avxCols
-	for i := 0; i < t.rows; i += avxRows {
-		a, c := &rows[i*depth], g.C[(t.i+i)*g.LDC+t.j:]
-		n := min(avxRows, t.rows-i)
-		if whole && n == avxRows {
-			tileAVX2(depth, a, &b[0], ldb, &c[0], g.LDC, t.cols, unsafe.SliceData(bias), add)
-			continue
-		}
-		tileAVX2(depth, a, &b[0], ldb, &sum[0], avxCols, t.cols, nil, false)
-		storeAVX2(&sum, c, g.LDC, n, t.cols, bias, add)
+	return t.cols / avxCols * avxCols
+}
+
+// rowsAVX2 are rows of op(A): element (i, k) is data[i*row+k*step], or in panels of avxRows rows.
+type rowsAVX2 struct {
+	data      []float32
+	row, step int
+	packed    bool
+}
+
+func packedRows(panels []float32) rowsAVX2 { return rowsAVX2{panels, 1, avxRows, true} }
+
+// colsAVX2 are columns of op(B): element (k, j) is data[k*ld+j], or in panels of avxCols columns.
+type colsAVX2 struct {
+	data   []float32
+	ld     int
+	packed bool
+}
+
+func packedCols(panels []float32) colsAVX2 { return colsAVX2{panels, avxCols, true} }
+
+// rowsWhere are the rows of op(A) where they lie.
+func rowsWhere(g *GEMM[float32], i, k int) rowsAVX2 {
+	if g.TransA {
+		return rowsAVX2{g.A[k*g.LDA+i:], 1, g.LDA, false}
+	}
+	return rowsAVX2{g.A[i*g.LDA+k:], g.LDA, 1, false}
+}
+
+// multiplyAVX2 multiplies rows by columns, a panel at a time.
+func multiplyAVX2(g *GEMM[float32], t *gemmTask[float32], rows rowsAVX2, cols colsAVX2) {
+	if raceEnabled {
+		touchResult(g, t)
+	}
+	apart := 1
+	if cols.packed {
+		apart = t.depth
+	}
+	for j := 0; j < t.cols; j += avxCols {
+		sweepAVX2(g, t, rows, &cols.data[j*apart], cols.ld, j)
 	}
 }
 
-// tileAVX2 is the narrowest tile for cols columns. (Chosen by a variable, assembly would move its arguments to the heap.)
-func tileAVX2(k int, a, b *float32, ldb int, c *float32, ldc, cols int, bias *float32, add bool) {
+// sweepAVX2 multiplies all rows by one panel of columns, which has those of the task from number j on.
+func sweepAVX2(g *GEMM[float32], t *gemmTask[float32], rows rowsAVX2, b *float32, ldb, j int) {
+	var padded [avxCols]float32
+	var bias *float32
+	var mask *int32
+	cols := min(avxCols, t.cols-j)
+	if cols != 8 && cols != avxCols {
+		mask = avxMask(cols)
+	}
+	if t.first && g.Bias != nil {
+		copy(padded[:], g.Bias[t.j+j:][:cols])
+		bias = &padded[0]
+	}
+	for p := t.p0; p < t.p1; {
+		height, end := t.panels.height(p), t.p1
+		if p < t.panels.high {
+			end = min(end, t.panels.high)
+		}
+		row := t.panels.row(p)
+		at, next := row*rows.row, height*rows.row
+		if rows.packed {
+			at, next = p*avxRows*t.depth, avxRows*t.depth
+		}
+		sweep(height, cols, t.depth, end-p, &rows.data[at], next, rows.row, rows.step, b, ldb,
+			&g.C[(t.i+row)*g.LDC+t.j+j], g.LDC, bias, mask, g.Add || !t.first)
+		p = end
+	}
+}
+
+// sweep is the function for panels of a height and a number of columns. (Chosen by a variable, assembly would move its
+// arguments to the heap.)
+func sweep(height, cols, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool) {
 	if cols <= 8 {
-		gemmTile8(k, a, b, ldb, c, ldc, bias, add)
+		switch height {
+		case 1:
+			gemmSweep1x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+		case 2:
+			gemmSweep2x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+		case 3:
+			gemmSweep3x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+		case 4:
+			gemmSweep4x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+		case 5:
+			gemmSweep5x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+		case 6:
+			gemmSweep6x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+		}
 		return
 	}
-	gemmTile16(k, a, b, ldb, c, ldc, bias, add)
-}
-
-// storeAVX2 puts the sums of a tile that C's edge cuts into C, as gemmTile16 does with those of a whole one.
-func storeAVX2(sum *[avxRows * avxCols]float32, c []float32, ldc, rows, cols int, bias []float32, add bool) {
-	for r := range rows {
-		s, c := sum[r*avxCols:][:cols], c[r*ldc:][:cols]
-		for j, b := range bias {
-			s[j] += b
-		}
-		if !add {
-			copy(c, s)
-			continue
-		}
-		for j, x := range s {
-			c[j] += x
-		}
+	switch height {
+	case 1:
+		gemmSweep1x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+	case 2:
+		gemmSweep2x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+	case 3:
+		gemmSweep3x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+	case 4:
+		gemmSweep4x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+	case 5:
+		gemmSweep5x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+	case 6:
+		gemmSweep6x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
 	}
 }
 
-// packRowsAVX2 packs rows of op(A) into panels.
-func packRowsAVX2(dst []float32, g *GEMM[float32], t gemmBlock, k, depth int) {
+// packRowsAVX2 packs panels p0 to p1 of rows of op(A).
+func packRowsAVX2(dst []float32, g *GEMM[float32], i int, panels gemmPanels, p0, p1, k, depth int) {
 	if g.TransA {
-		src, whole := g.A[k*g.LDA+t.i:], t.rows/avxRows*avxRows
-		if whole > 0 {
-			gemmPackPanels6(&dst[0], &src[0], g.LDA, depth, whole/avxRows)
-		}
-		if whole < t.rows {
-			gemmPackCols6(&dst[whole*depth], &src[whole], g.LDA, depth, avxMask(t.rows-whole))
-		}
+		packTurnedAVX2(dst, g, i, panels, p0, p1, k, depth)
 		return
 	}
 	done := depth / avxStep * avxStep
-	for i := 0; i < t.rows; i += avxRows {
-		src, panel, n := g.A[(t.i+i)*g.LDA+k:], dst[i*depth:][:avxRows*depth], min(avxRows, t.rows-i)
+	for p := p0; p < p1; p++ {
+		src, panel, n := g.A[(i+panels.row(p))*g.LDA+k:], dst[p*avxRows*depth:][:avxRows*depth], panels.height(p)
 		if done > 0 {
 			gemmPackRows6(&panel[0], &src[0], g.LDA, n, done/avxStep)
 		}
@@ -181,20 +309,46 @@ func packRowsAVX2(dst []float32, g *GEMM[float32], t gemmBlock, k, depth int) {
 	}
 }
 
-// packColsAVX2 packs up to sixteen columns of op(B) into a panel. Of eight or less, half a panel is made.
-func packColsAVX2(panel []float32, g *GEMM[float32], t gemmBlock, k, depth int) {
-	if !g.TransB {
-		gemmPackCols16(&panel[0], &g.B[k*g.LDB+t.j], g.LDB, depth, avxMask(t.cols))
+// packTurnedAVX2 is packRowsAVX2 where A is stored transposed.
+func packTurnedAVX2(dst []float32, g *GEMM[float32], i int, panels gemmPanels, p0, p1, k, depth int) {
+	src := g.A[k*g.LDA+i:]
+	p := p0
+	if full := min(p1, panels.full()); p < full {
+		gemmPackPanels6(&dst[p*avxRows*depth], &src[panels.row(p)], g.LDA, depth, full-p)
+		p = full
+	}
+	for ; p < p1; p++ {
+		gemmPackCols6(&dst[p*avxRows*depth], &src[panels.row(p)], g.LDA, depth, avxMask(panels.height(p)))
+	}
+}
+
+// packColsAVX2 packs columns of op(B). Of eight or less, half a panel is made.
+func packColsAVX2(dst []float32, g *GEMM[float32], j, cols, k, depth int) {
+	if g.TransB {
+		for c := 0; c < cols; c += avxCols {
+			packTurnedColsAVX2(dst[c*depth:][:avxCols*depth], g, j+c, min(avxCols, cols-c), k, depth)
+		}
 		return
 	}
-	src, done := g.B[t.j*g.LDB+k:], depth/avxStep*avxStep
+	src, whole := g.B[k*g.LDB+j:], cols/avxCols*avxCols
+	if whole > 0 {
+		gemmPackPanels16(&dst[0], &src[0], g.LDB, depth, whole/avxCols)
+	}
+	if whole < cols {
+		gemmPackCols16(&dst[whole*depth], &src[whole], g.LDB, depth, avxMask(cols-whole))
+	}
+}
+
+// packTurnedColsAVX2 packs up to sixteen columns where B is stored transposed.
+func packTurnedColsAVX2(panel []float32, g *GEMM[float32], j, cols, k, depth int) {
+	src, done := g.B[j*g.LDB+k:], depth/avxStep*avxStep
 	if done > 0 {
-		gemmPackRows16(&panel[0], &src[0], g.LDB, min(t.cols, 8), done/avxStep)
-		if t.cols > 8 {
-			gemmPackRows16(&panel[8], &src[8*g.LDB], g.LDB, t.cols-8, done/avxStep)
+		gemmPackRows16(&panel[0], &src[0], g.LDB, min(cols, 8), done/avxStep)
+		if cols > 8 {
+			gemmPackRows16(&panel[8], &src[8*g.LDB], g.LDB, cols-8, done/avxStep)
 		}
 	}
-	packRest(panel, avxCols, src, g.LDB, t.cols, done, depth)
+	packRest(panel, avxCols, src, g.LDB, cols, done, depth)
 }
 
 // packRest packs elements from number done on of n rows into a panel of the given width, with zeros for missing rows:
@@ -261,19 +415,10 @@ func addRowsAVX2(sum, x, m []float32, ld int) {
 	}
 }
 
-// touchProduct reads and writes the ends of rows as assembly will, for the race detector.
-func touchProduct(g *GEMM[float32], t gemmBlock) {
-	if g.TransA {
-		touchRows(g.A[t.i:], g.K, g.LDA, t.rows)
-	} else {
-		touchRows(g.A[t.i*g.LDA:], t.rows, g.LDA, g.K)
-	}
-	if g.TransB {
-		touchRows(g.B[t.j*g.LDB:], t.cols, g.LDB, g.K)
-	} else {
-		touchRows(g.B[t.j:], g.K, g.LDB, t.cols)
-	}
-	for i := range t.rows {
+// touchResult writes the ends of rows as assembly will, for the race detector.
+func touchResult(g *GEMM[float32], t *gemmTask[float32]) {
+	lo, hi := t.rows()
+	for i := lo; i < hi; i++ {
 		c := g.C[(t.i+i)*g.LDC+t.j:][:t.cols]
 		first, last := c[0], c[len(c)-1]
 		c[0], c[len(c)-1] = first, last

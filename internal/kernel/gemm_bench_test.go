@@ -37,27 +37,46 @@ func randomGEMM[T kernel.Float](m, n, k int, transA, transB bool) *kernel.GEMM[T
 	return g
 }
 
-// newScratch is scratch for each lane.
-func newScratch[T kernel.Float](g *kernel.GEMM[T], lanes int) [][]byte {
-	n := kernel.GEMMScratch(g.M, g.N, g.K, int(unsafe.Sizeof(T(0))))
-	s := make([][]byte, lanes)
-	for i := range s {
-		b := make([]byte, n+64)
-		s[i] = b[-uintptr(unsafe.Pointer(unsafe.SliceData(b)))&63:][:n]
-	}
-	return s
+// gemmRoom is the scratch of each lane and what is shared.
+type gemmRoom struct {
+	lanes  [][]byte
+	shared []byte
 }
 
-// runGEMM computes all chunks, on a pool if there is one.
-func runGEMM[T kernel.Float](p *pool.Pool, lanes int, g *kernel.GEMM[T], scratch [][]byte) {
-	n := kernel.GEMMChunks(g.M, g.N, g.K)
-	if p == nil {
-		for c := range n {
-			g.Chunk(scratch[0], c)
-		}
-		return
+func newRoom[T kernel.Float](g *kernel.GEMM[T], lanes int) (r gemmRoom) {
+	aligned := func(n int64) []byte {
+		b := make([]byte, n+64)
+		return b[-uintptr(unsafe.Pointer(unsafe.SliceData(b)))&63:][:n]
 	}
-	p.Run(lanes, n, func(lane, chunk int) { g.Chunk(scratch[lane], chunk) })
+	size := int(unsafe.Sizeof(T(0)))
+	if kernel.GEMMStages(g.M, g.N, g.K) > 0 {
+		r.shared = aligned(kernel.GEMMShared(g.M, g.N, g.K, size))
+		return r
+	}
+	for range lanes {
+		r.lanes = append(r.lanes, aligned(kernel.GEMMScratch(g.M, g.N, g.K, size)))
+	}
+	return r
+}
+
+// runGEMM computes all stages, or where there are none all chunks, on a pool if there is one.
+func runGEMM[T kernel.Float](p *pool.Pool, lanes int, g *kernel.GEMM[T], room gemmRoom) {
+	run := func(chunks int, f func(lane, chunk int)) {
+		if p != nil {
+			p.Run(lanes, chunks, f)
+			return
+		}
+		for c := range chunks {
+			f(0, c)
+		}
+	}
+	stages := kernel.GEMMStages(g.M, g.N, g.K)
+	for s := range stages {
+		run(kernel.GEMMStageChunks(g.M, g.N, g.K, s), func(_, chunk int) { g.Stage(room.shared, s, chunk) })
+	}
+	if stages == 0 {
+		run(kernel.GEMMChunks(g.M, g.N, g.K), func(lane, chunk int) { g.Chunk(room.lanes[lane], chunk) })
+	}
 }
 
 // BenchmarkGEMM compares the product with gonum's, on one worker and on two. gonum takes as many goroutines as there
@@ -105,10 +124,10 @@ func benchmarkShapes[T kernel.Float](b *testing.B, families []string, theirs fun
 		name := fmt.Sprintf("%s%s_%dx%dx%d", letter(s.transA), letter(s.transB), s.m, s.n, s.k)
 		for _, workers := range []int{1, 2} {
 			p := pool.New(workers)
-			scratch := newScratch(g, workers)
+			room := newRoom(g, workers)
 			for _, f := range families {
 				kernel.UseFamily(b, f)
-				benchmarkProduct(b, fmt.Sprintf("%s/%s-%d", name, f, workers), g, workers, func() { runGEMM(p, workers, g, scratch) })
+				benchmarkProduct(b, fmt.Sprintf("%s/%s-%d", name, f, workers), g, workers, func() { runGEMM(p, workers, g, room) })
 			}
 			benchmarkProduct(b, fmt.Sprintf("%s/gonum-%d", name, workers), g, workers, func() { theirs(g) })
 			p.Close()

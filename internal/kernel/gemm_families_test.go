@@ -30,7 +30,7 @@ func compareFamilies(t *testing.T, seed uint64) {
 	for _, f := range kernel.Families() {
 		kernel.UseFamily(t, f)
 		copy(g.C, old)
-		runGEMM(nil, 1, g, newScratch[float32](g, 1))
+		runGEMM(nil, 1, g, newRoom[float32](g, 1))
 		if want == nil {
 			want = append(want, g.C...)
 			continue
@@ -67,14 +67,24 @@ func anyGEMM(r *rand.Rand) (g *kernel.GEMM[float32], limit float64) {
 	return g, 0x1p-24 * float64(g.K+4) * (4 + 2*math.Sqrt(float64(g.K)))
 }
 
-// A product takes nothing from Go's heap, tile or vector.
+// A product takes nothing from Go's heap: tile, vector or stages.
 func TestGEMMAllocates(t *testing.T) {
 	eachFamily(t, func(t *testing.T) {
-		for _, s := range [][3]int{{20, 30, 40}, {1, 70, 40}, {70, 1, 40}} {
+		for _, s := range [][3]int{{20, 30, 40}, {1, 70, 40}, {70, 1, 40}, {210, 200, 100}} {
 			for _, trans := range []bool{false, true} {
 				g := randomGEMM[float32](s[0], s[1], s[2], trans, trans)
-				scratch := newScratch[float32](g, 1)
-				require.Zero(t, testing.AllocsPerRun(20, func() { runGEMM(nil, 1, g, scratch) }), "%v", s)
+				room, stages := newRoom(g, 1), kernel.GEMMStages(g.M, g.N, g.K)
+				require.Zero(t, testing.AllocsPerRun(5, func() {
+					for s := range stages {
+						for c := range kernel.GEMMStageChunks(g.M, g.N, g.K, s) {
+							g.Stage(room.shared, s, c)
+						}
+					}
+					if stages == 0 {
+						g.Whole(room.lanes[0])
+						g.Chunk(room.lanes[0], 0)
+					}
+				}), "%v", s)
 			}
 		}
 	})

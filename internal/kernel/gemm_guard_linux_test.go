@@ -31,7 +31,7 @@ func TestGEMMStaysInside(t *testing.T) {
 				if g.Bias != nil {
 					in.Bias = fenceIn(bias, g.Bias)
 				}
-				runGEMM(nil, 1, &in, newScratch[float32](&in, 1))
+				runGEMM(nil, 1, &in, newRoom[float32](&in, 1))
 			}
 		}
 	})

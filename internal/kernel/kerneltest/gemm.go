@@ -13,26 +13,24 @@ import (
 	"github.com/thimble-ml/thimble/internal/kernel"
 )
 
-// GEMMChunk computes one chunk of a product, as kernel.GEMM's method Chunk does.
-type GEMMChunk[T kernel.Float] func(g *kernel.GEMM[T], scratch []byte, chunk int)
-
-// GEMM runs an implementation of the matrix product through everything that [kernel.GEMM] promises.
+// GEMM runs the matrix product, on the kernel family that is chosen, through everything that [kernel.GEMM] promises.
 //
 // Values are compared with float64 sums in plain order. The difference may be u (4 + 2 sqrt(K)) S, with u the unit
 // roundoff of the type (2^-24, 2^-53) and S the sum of the magnitudes of all terms of the element: errors of K
 // roundings that lean to neither side grow like sqrt(K). NaN and Inf must be the same. Everything that the product must
 // not touch or read (between rows, past the end, scratch before it is written, C before it is filled) is NaN or watched.
-func GEMM(t *testing.T, f32 GEMMChunk[float32], f64 GEMMChunk[float64]) {
-	t.Run("float32", func(t *testing.T) { gemmSuite(t, f32) })
-	t.Run("float64", func(t *testing.T) { gemmSuite(t, f64) })
+func GEMM(t *testing.T) {
+	t.Run("float32", gemmSuite[float32])
+	t.Run("float64", gemmSuite[float64])
 }
 
-func gemmSuite[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
-	t.Run("small", func(t *testing.T) { gemmSmall(t, run) })
-	t.Run("edges", func(t *testing.T) { gemmEdges(t, run) })
-	t.Run("special", func(t *testing.T) { gemmSpecial(t, run) })
-	t.Run("empty", func(t *testing.T) { gemmEmpty(t, run) })
-	t.Run("order", func(t *testing.T) { gemmOrder(t, run) })
+func gemmSuite[T kernel.Float](t *testing.T) {
+	t.Run("small", gemmSmall[T])
+	t.Run("edges", gemmEdges[T])
+	t.Run("special", gemmSpecial[T])
+	t.Run("empty", gemmEmpty[T])
+	t.Run("order", gemmOrder[T])
+	t.Run("stages", gemmStages[T])
 }
 
 // gemmCase is one product to try.
@@ -65,14 +63,14 @@ func (c gemmCase) storages(f func(gemmCase)) {
 }
 
 // gemmSmall tries all shapes from sizes around those of micro-tiles.
-func gemmSmall[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
+func gemmSmall[T kernel.Float](t *testing.T) {
 	sizes := []int{0, 1, 2, 3, 4, 5, 6, 7, 9, 17}
 	for _, m := range sizes {
 		for _, n := range sizes {
 			for _, k := range sizes {
 				gemmCase{m: m, n: n, k: k}.variants(func(c gemmCase) {
 					c.pad = (m + n + k) % 3
-					newProduct[T](c).check(t, run)
+					newProduct[T](c).check(t)
 				})
 			}
 		}
@@ -80,21 +78,21 @@ func gemmSmall[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
 }
 
 // gemmEdges tries shapes around the sizes of tiles and blocks.
-func gemmEdges[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
+func gemmEdges[T kernel.Float](t *testing.T) {
 	for _, s := range [][3]int{
 		{128, 128, 192}, {129, 127, 193}, {131, 257, 33}, {256, 64, 64}, {64, 300, 385}, {96, 100, 577},
 		{1, 300, 200}, {300, 1, 200}, {1, 1, 1000}, {257, 130, 1}, {128, 10, 512}, {33, 31, 2000}, {6, 16, 256}, {7, 33, 8},
 	} {
 		gemmCase{m: s[0], n: s[1], k: s[2]}.storages(func(c gemmCase) {
 			c.pad = s[0] % 4
-			newProduct[T](c).check(t, run)
+			newProduct[T](c).check(t)
 		})
 	}
 }
 
 // gemmSpecial puts an Inf or a NaN in each place of A and then of B, whose partners are 0, 1 or -1: no product with a
 // zero may be left out.
-func gemmSpecial[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
+func gemmSpecial[T kernel.Float](t *testing.T) {
 	for _, s := range [][3]int{{1, 5, 9}, {5, 1, 9}, {3, 5, 9}, {7, 17, 4}} {
 		gemmCase{m: s[0], n: s[1], k: s[2]}.variants(func(c gemmCase) {
 			for i, v := range []float64{math.Inf(1), math.Inf(-1), math.NaN()} {
@@ -104,7 +102,7 @@ func gemmSpecial[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
 						*p.b(at%c.k, j) = T((i+j)%3 - 1)
 					}
 					*p.a(at/c.k, at%c.k) = T(v)
-					p.check(t, run)
+					p.check(t)
 				}
 				for at := range c.k * c.n {
 					p := newProduct[T](c)
@@ -112,7 +110,7 @@ func gemmSpecial[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
 						*p.a(j, at/c.n) = T((i+j+1)%3 - 1)
 					}
 					*p.b(at/c.n, at%c.n) = T(v)
-					p.check(t, run)
+					p.check(t)
 				}
 			}
 		})
@@ -120,37 +118,74 @@ func gemmSpecial[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
 }
 
 // gemmEmpty multiplies over K = 0, with operands of length 0.
-func gemmEmpty[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
+func gemmEmpty[T kernel.Float](t *testing.T) {
 	for _, s := range [][2]int{{1, 1}, {3, 7}, {130, 140}} {
 		gemmCase{m: s[0], n: s[1]}.variants(func(c gemmCase) {
 			p := newProduct[T](c)
 			p.g.A, p.g.B, p.g.LDA, p.g.LDB = nil, nil, 0, 0
-			p.check(t, run)
+			p.check(t)
 		})
 	}
 }
 
 // gemmOrder demands the same bits from chunks in ascending order, in descending order, and on several goroutines.
-func gemmOrder[T kernel.Float](t *testing.T, run GEMMChunk[T]) {
+func gemmOrder[T kernel.Float](t *testing.T) {
 	for _, s := range [][3]int{{128, 300, 400}, {257, 10, 600}, {1, 700, 300}} {
 		gemmCase{m: s[0], n: s[1], k: s[2], pad: 3}.storages(func(c gemmCase) {
 			want := newProduct[T](c)
 			n := kernel.GEMMChunks(c.m, c.n, c.k)
 			for i := range n {
-				want.chunk(t, run, i)
+				want.chunk(t, i)
 			}
 			down := newProduct[T](c)
 			for i := range n {
-				down.chunk(t, run, n-1-i)
+				down.chunk(t, n-1-i)
 			}
 			requireSameBits(t, want, down)
 			for _, lanes := range []int{2, 5} {
 				many := newProduct[T](c)
-				many.onLanes(t, run, n, lanes)
+				many.onLanes(t, n, lanes)
 				requireSameBits(t, want, many)
 			}
 		})
 	}
+}
+
+// gemmStages computes large products in stages, and demands the bits of chunks, whatever the order within a stage and on
+// however many goroutines.
+func gemmStages[T kernel.Float](t *testing.T) {
+	for _, s := range [][3]int{{131, 257, 300}, {400, 1100, 20}, {97, 1033, 600}, {1161, 96, 43}} {
+		require.Positive(t, kernel.GEMMStages(s[0], s[1], s[2]))
+		gemmCase{m: s[0], n: s[1], k: s[2]}.storages(func(c gemmCase) {
+			c.pad = s[0] % 4
+			want := newProduct[T](c)
+			want.check(t)
+			for _, lanes := range []int{1, 3} {
+				staged := newProduct[T](c)
+				staged.inStages(t, lanes)
+				requireSameBits(t, want, staged)
+			}
+		})
+	}
+}
+
+// inStages computes all stages, the chunks of each in descending order, with shared memory that is just large enough.
+func (p *product[T]) inStages(t *testing.T, lanes int) {
+	shared, whole := newScratch(kernel.GEMMShared(p.m, p.n, p.k, int(unsafe.Sizeof(T(0)))))
+	for stage := range kernel.GEMMStages(p.m, p.n, p.k) {
+		n := kernel.GEMMStageChunks(p.m, p.n, p.k, stage)
+		require.LessOrEqual(t, n, kernel.GEMMMostChunks(p.m, p.n, p.k))
+		var all sync.WaitGroup
+		for lane := range lanes {
+			all.Go(func() {
+				for i := n - 1 - lane; i >= 0; i -= lanes {
+					p.g.Stage(shared, stage, i)
+				}
+			})
+		}
+		all.Wait()
+	}
+	p.requireUntouched(t, whole[len(shared):])
 }
 
 // product is a GEMM with its operands, what C held before, and what C must hold.
@@ -242,11 +277,20 @@ func (p *product[T]) b(k, j int) *T {
 	return &p.g.B[s.at+k*s.step]
 }
 
-// check computes all chunks and compares every element of C, and what lies between its rows.
-func (p *product[T]) check(t *testing.T, run GEMMChunk[T]) {
+// check computes C in chunks, and then as a whole, and demands right values and the same bits.
+func (p *product[T]) check(t *testing.T) {
+	whole := *p
+	whole.g.C = append([]T(nil), p.old...)
 	for i := range kernel.GEMMChunks(p.m, p.n, p.k) {
-		p.chunk(t, run, i)
+		p.chunk(t, i)
 	}
+	p.compare(t)
+	p.inScratch(t, func(scratch []byte) { whole.g.Whole(scratch) })
+	requireSameBits(t, p, &whole)
+}
+
+// compare compares every element of C, and what lies between its rows.
+func (p *product[T]) compare(t *testing.T) {
 	rows, cols := p.operands()
 	for at, got := range p.g.C {
 		i, j := at/p.g.LDC, at%p.g.LDC
@@ -331,19 +375,28 @@ func within(got, want, limit float64) bool {
 	return math.Abs(got-want) <= limit
 }
 
-// chunk computes one chunk in scratch that is full of NaN and just large enough.
-func (p *product[T]) chunk(t *testing.T, run GEMMChunk[T], chunk int) {
+// chunk computes one chunk.
+func (p *product[T]) chunk(t *testing.T, chunk int) {
+	p.inScratch(t, func(scratch []byte) { p.g.Chunk(scratch, chunk) })
+}
+
+// inScratch calls f with scratch that is full of NaN and just large enough.
+func (p *product[T]) inScratch(t *testing.T, f func([]byte)) {
 	s, whole := newScratch(kernel.GEMMScratch(p.m, p.n, p.k, int(unsafe.Sizeof(T(0)))))
-	run(&p.g, s, chunk)
-	for _, b := range whole[len(s):] {
+	f(s)
+	p.requireUntouched(t, whole[len(s):])
+}
+
+func (p *product[T]) requireUntouched(t *testing.T, rest []byte) {
+	for _, b := range rest {
 		if b != 0xff {
-			require.Failf(t, "wrote past the scratch", "%v: chunk %d", p, chunk)
+			require.Failf(t, "wrote past the scratch", "%v", p)
 		}
 	}
 }
 
 // onLanes computes all chunks on several goroutines, each with its own scratch.
-func (p *product[T]) onLanes(t *testing.T, run GEMMChunk[T], chunks, lanes int) {
+func (p *product[T]) onLanes(t *testing.T, chunks, lanes int) {
 	next := make(chan int, chunks)
 	for i := range chunks {
 		next <- i
@@ -355,7 +408,7 @@ func (p *product[T]) onLanes(t *testing.T, run GEMMChunk[T], chunks, lanes int) 
 			for {
 				select {
 				case i := <-next:
-					run(&p.g, s, i)
+					p.g.Chunk(s, i)
 				default:
 					return
 				}

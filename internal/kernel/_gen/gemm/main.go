@@ -6,6 +6,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -21,13 +23,16 @@ const (
 
 func main() {
 	ConstraintExpr("amd64,!purego")
-	tile("gemmTile16", 2)
-	tile("gemmTile8", 1)
+	for rows := 1; rows <= tileRows; rows++ {
+		sweep(rows, 2)
+		sweep(rows, 1)
+	}
 	packRows("gemmPackRows6", tileRows)
 	packRows("gemmPackRows16", tileCols)
 	packCols("gemmPackCols6", 1, tileRows)
 	packCols("gemmPackCols16", 2, tileCols)
-	packPanels()
+	packPanels6()
+	packPanels16()
 	rowWide()
 	rowMasked()
 	dots()
@@ -63,89 +68,117 @@ func done() {
 	RET()
 }
 
-// times is p + i*step for i from 0 to 3, given step and 3*step.
-func times(p, step, step3 reg.Register, i, disp int) Mem {
+// strided are rows of A, a stride apart, at a pointer that moves along k.
+type strided struct {
+	p                reg.GPVirtual
+	one, three, five reg.GPVirtual // so many strides, in bytes
+}
+
+func newStrided(rows int, stride reg.GPVirtual) strided {
+	s := strided{p: GP64(), one: stride}
+	multiple := func(scale uint8) reg.GPVirtual {
+		r := GP64()
+		LEAQ(Mem{Base: stride, Index: stride, Scale: scale}, r)
+		return r
+	}
+	if rows > 3 {
+		s.three = multiple(2)
+	}
+	if rows > 5 {
+		s.five = multiple(4)
+	}
+	return s
+}
+
+// row is where row i is.
+func (s strided) row(i int) Mem {
 	switch i {
 	case 0:
-		return Mem{Base: p, Disp: disp}
+		return Mem{Base: s.p}
 	case 3:
-		return Mem{Base: p, Disp: disp, Index: step3, Scale: 1}
+		return Mem{Base: s.p, Index: s.three, Scale: 1}
+	case 5:
+		return Mem{Base: s.p, Index: s.five, Scale: 1}
 	}
-	return Mem{Base: p, Disp: disp, Index: step, Scale: uint8(i)}
+	return Mem{Base: s.p, Index: s.one, Scale: uint8(i)}
 }
 
-func triple(step reg.Register) reg.Register {
-	r := GP64()
-	LEAQ(Mem{Base: step, Index: step, Scale: 2}, r)
-	return r
-}
+const sweepSignature = "func(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)"
 
-// tile multiplies six rows by vecs vectors of columns. Sums, two vectors of B and two elements of A are all 16 registers.
-func tile(name string, vecs int) {
-	start(name, "func(k int, a, b *float32, ldb int, c *float32, ldc int, bias *float32, add bool)")
-	k, a, b, c := load("k"), load("a"), load("b"), load("c")
-	ldb, ldc := bytes("ldb"), bytes("ldc")
-	ldb3 := triple(ldb)
-	prefetchRows(c, ldc, vecs)
-	sum := zeroed(tileRows * vecs)
-	multiply(k, a, b, ldb, ldb3, sum, vecs)
+// sweep multiplies panels of so many rows by vecs vectors of columns. With six rows and two vectors, sums, two vectors of B
+// and two elements of A are all 16 registers.
+func sweep(rows, vecs int) {
+	start(fmt.Sprintf("gemmSweep%dx%d", rows, vecs*vector), sweepSignature)
+	a, b, c := load("a"), load("b"), load("c")
+	step, ldb, ldc, panels := bytes("step"), bytes("ldb"), bytes("ldc"), load("panels")
+	at, bp := newStrided(rows, bytes("row")), GP64()
+	Label("panel")
+	prefetchRows(c, ldc, rows, vecs)
+	MOVQ(a, at.p)
+	MOVQ(b, bp)
+	sum := zeroed(rows * vecs)
+	multiply(at, step, bp, ldb, sum, vecs)
 	addBias(sum, vecs)
 	storeTile(c, ldc, sum, vecs)
+	next := load("next")
+	LEAQ(Mem{Base: a, Index: next, Scale: float}, a)
+	DECQ(panels)
+	JNZ(LabelRef("panel"))
+	done()
 }
 
 // prefetchRows fetches what storeTile will touch.
-func prefetchRows(c, ldc reg.Register, vecs int) {
+func prefetchRows(c, ldc reg.Register, rows, vecs int) {
 	p := GP64()
 	MOVQ(c, p)
-	for i := range tileRows {
+	for i := range rows {
 		PREFETCHT0(Mem{Base: p})
 		PREFETCHT0(Mem{Base: p, Disp: vecs*vector*float - float})
-		if i+1 < tileRows {
+		if i+1 < rows {
 			ADDQ(ldc, p)
 		}
 	}
 }
 
-func multiply(k, a, b, ldb, ldb3 reg.Register, sum []reg.VecVirtual, vecs int) {
+// multiply adds up all products of a tile.
+func multiply(a strided, step, b, ldb reg.Register, sum []reg.VecVirtual, vecs int) {
 	bs := []reg.VecVirtual{YMM(), YMM()}[:vecs]
 	as := []reg.VecVirtual{YMM(), YMM()}
-	step := func(u int) {
+	rows := len(sum) / vecs
+	one := func() {
 		for v := range bs {
-			VMOVUPS(times(b, ldb, ldb3, u, v*vector*float), bs[v])
+			VMOVUPS(Mem{Base: b, Disp: v * vector * float}, bs[v])
 		}
-		for i := 0; i < tileRows; i += len(as) {
-			for r := range as {
-				VBROADCASTSS(Mem{Base: a, Disp: float * (tileRows*u + i + r)}, as[r])
+		ADDQ(ldb, b)
+		for i := 0; i < rows; i += len(as) {
+			pair := as[:min(len(as), rows-i)]
+			for r := range pair {
+				VBROADCASTSS(a.row(i+r), pair[r])
 			}
-			for r := range as {
+			for r := range pair {
 				for v := range bs {
-					VFMADD231PS(as[r], bs[v], sum[(i+r)*vecs+v])
+					VFMADD231PS(pair[r], bs[v], sum[(i+r)*vecs+v])
 				}
 			}
 		}
+		ADDQ(step, a.p)
 	}
-	n := GP64()
-	MOVQ(k, n)
+	n := load("k")
 	SHRQ(Imm(2), n)
 	JZ(LabelRef("rest"))
 	Label("four")
-	PREFETCHT0(Mem{Base: a, Disp: 512}) // comes from L2
-	PREFETCHT0(Mem{Base: a, Disp: 512 + 64})
-	for u := range unroll {
-		step(u)
+	for range unroll {
+		one()
 	}
-	ADDQ(Imm(unroll*tileRows*float), a)
-	LEAQ(Mem{Base: b, Index: ldb, Scale: unroll}, b)
 	DECQ(n)
 	JNZ(LabelRef("four"))
 	Label("rest")
-	ANDQ(Imm(unroll-1), k)
+	rest := load("k")
+	ANDQ(Imm(unroll-1), rest)
 	JZ(LabelRef("summed"))
 	Label("one")
-	step(0)
-	ADDQ(Imm(tileRows*float), a)
-	ADDQ(ldb, b)
-	DECQ(k)
+	one()
+	DECQ(rest)
 	JNZ(LabelRef("one"))
 	Label("summed")
 }
@@ -157,36 +190,54 @@ func addBias(sum []reg.VecVirtual, vecs int) {
 	for v := range vecs {
 		x := YMM()
 		VMOVUPS(Mem{Base: bias, Disp: v * vector * float}, x)
-		for i := range tileRows {
-			VADDPS(x, sum[i*vecs+v], sum[i*vecs+v])
+		for i := 0; i < len(sum); i += vecs {
+			VADDPS(x, sum[i+v], sum[i+v])
 		}
 	}
 	Label("biased")
 }
 
+// storeTile puts the sums into C and moves c past them.
 func storeTile(c, ldc reg.Register, sum []reg.VecVirtual, vecs int) {
-	rows := func(add bool) {
-		for i := range tileRows {
-			for v := range vecs {
-				at, s := Mem{Base: c, Disp: v * vector * float}, sum[i*vecs+v]
-				if add {
-					VADDPS(at, s, s)
-				}
-				VMOVUPS(s, at)
-			}
-			if i+1 < tileRows {
+	rows := func(put func(at Mem, v int, s reg.VecVirtual)) {
+		for i, s := range sum {
+			put(Mem{Base: c, Disp: i % vecs * vector * float}, i%vecs, s)
+			if i%vecs == vecs-1 {
 				ADDQ(ldc, c)
 			}
 		}
-		done()
 	}
-	add := GP32()
-	MOVBLZX(NewParamAddr("add", 56), add)
+	mask, add := load("mask"), GP32()
+	MOVBLZX(NewParamAddr("add", 96), add)
+	TESTQ(mask, mask)
+	JNZ(LabelRef("masked"))
 	TESTL(add, add)
 	JZ(LabelRef("fill"))
-	rows(true)
+	rows(func(at Mem, _ int, s reg.VecVirtual) {
+		VADDPS(at, s, s)
+		VMOVUPS(s, at)
+	})
+	JMP(LabelRef("stored"))
 	Label("fill")
-	rows(false)
+	rows(func(at Mem, _ int, s reg.VecVirtual) { VMOVUPS(s, at) })
+	JMP(LabelRef("stored"))
+
+	Label("masked")
+	masks, x := ymms()[:vecs], YMM()
+	for v := range masks {
+		VMOVUPS(Mem{Base: mask, Disp: v * vector * float}, masks[v])
+	}
+	TESTL(add, add)
+	JZ(LabelRef("maskedFill"))
+	rows(func(at Mem, v int, s reg.VecVirtual) {
+		VMASKMOVPS(at, masks[v], x)
+		VADDPS(x, s, s)
+		VMASKMOVPS(s, masks[v], at)
+	})
+	JMP(LabelRef("stored"))
+	Label("maskedFill")
+	rows(func(at Mem, v int, s reg.VecVirtual) { VMASKMOVPS(s, masks[v], at) })
+	Label("stored")
 }
 
 // rowPointers gives eight rows at offset off, which is 0 at first. Those past the given number are the last one again.
@@ -247,7 +298,8 @@ func ymms() []reg.VecVirtual {
 	return v
 }
 
-// packRows packs rows, which lie along k, into a panel whose columns are step apart: eight steps of k at a time.
+// packRows packs rows, which lie along k, into a panel whose columns are step apart: eight steps of k at a time. Columns of
+// less than eight overlap the next one, so that only the last must be cut.
 func packRows(name string, step int) {
 	start(name, "func(dst, src *float32, ld, rows, eights int)")
 	dst, n := load("dst"), load("eights")
@@ -255,13 +307,25 @@ func packRows(name string, step int) {
 	p := rowPointers(load("src"), bytes("ld"), load("rows"), off)
 	Label("eight")
 	for i, col := range transposed(p, whole) {
-		VMOVUPS(col, Mem{Base: dst, Disp: i * step * float})
+		at := Mem{Base: dst, Disp: i * step * float}
+		if i == vector-1 && step == tileRows {
+			storeSix(col, at)
+			continue
+		}
+		VMOVUPS(col, at)
 	}
 	ADDQ(Imm(vector*float), off)
 	ADDQ(U32(uint32(vector*step*float)), dst)
 	DECQ(n)
 	JNZ(LabelRef("eight"))
 	done()
+}
+
+// storeSix stores the first six of eight elements. It spoils the vector.
+func storeSix(x reg.VecVirtual, at Mem) {
+	VMOVUPS(x.AsX(), at)
+	VEXTRACTF128(Imm(1), x, x.AsX())
+	VMOVSD(x.AsX(), at.Offset(4*float))
 }
 
 // packCols packs rows, which lie across k, into one panel.
@@ -276,8 +340,12 @@ func packCols(name string, vecs, step int) {
 	for v := range x {
 		VMASKMOVPS(Mem{Base: src, Disp: v * vector * float}, masks[v], x[v])
 	}
-	for v := range x {
-		VMOVUPS(x[v], Mem{Base: dst, Disp: v * vector * float})
+	if step == tileRows {
+		storeSix(x[0], Mem{Base: dst})
+	} else {
+		for v := range x {
+			VMOVUPS(x[v], Mem{Base: dst, Disp: v * vector * float})
+		}
 	}
 	ADDQ(ld, src)
 	ADDQ(Imm(uint64(step*float)), dst)
@@ -286,31 +354,51 @@ func packCols(name string, vecs, step int) {
 	done()
 }
 
-// packPanels deals rows out to many panels of six columns, row by row, because the rows may be a power of two apart.
-func packPanels() {
-	start("gemmPackPanels6", "func(dst, src *float32, ld, rows, panels int)")
+// packPanels deals rows out to panels, row by row, because the rows may be far apart: each is another page.
+func packPanels(name string, width int, move func(dst, src reg.Register)) {
+	start(name, "func(dst, src *float32, ld, rows, panels int)")
 	dst, src, ld, n := load("dst"), load("src"), bytes("ld"), load("rows")
 	apart := GP64()
-	IMUL3Q(Imm(tileRows*float), n, apart)
+	IMUL3Q(Imm(uint64(width*float)), n, apart)
+	ahead := GP64()
+	MOVQ(ld, ahead)
+	SHLQ(Imm(2), ahead)
 	Label("row")
 	d, s, p := GP64(), GP64(), load("panels")
 	MOVQ(dst, d)
 	MOVQ(src, s)
 	Label("piece")
-	lo, hi := XMM(), GP64()
-	VMOVUPS(Mem{Base: s}, lo)
-	MOVQ(Mem{Base: s, Disp: 16}, hi)
-	VMOVUPS(lo, Mem{Base: d})
-	MOVQ(hi, Mem{Base: d, Disp: 16})
-	ADDQ(Imm(tileRows*float), s)
+	PREFETCHT0(Mem{Base: s, Index: ahead, Scale: 1})
+	move(d, s)
+	ADDQ(Imm(uint64(width*float)), s)
 	ADDQ(apart, d)
 	DECQ(p)
 	JNZ(LabelRef("piece"))
 	ADDQ(ld, src)
-	ADDQ(Imm(tileRows*float), dst)
+	ADDQ(Imm(uint64(width*float)), dst)
 	DECQ(n)
 	JNZ(LabelRef("row"))
 	done()
+}
+
+func packPanels6() {
+	packPanels("gemmPackPanels6", tileRows, func(dst, src reg.Register) {
+		lo, hi := XMM(), GP64()
+		VMOVUPS(Mem{Base: src}, lo)
+		MOVQ(Mem{Base: src, Disp: 16}, hi)
+		VMOVUPS(lo, Mem{Base: dst})
+		MOVQ(hi, Mem{Base: dst, Disp: 16})
+	})
+}
+
+func packPanels16() {
+	packPanels("gemmPackPanels16", tileCols, func(dst, src reg.Register) {
+		lo, hi := YMM(), YMM()
+		VMOVUPS(Mem{Base: src}, lo)
+		VMOVUPS(Mem{Base: src, Disp: vector * float}, hi)
+		VMOVUPS(lo, Mem{Base: dst})
+		VMOVUPS(hi, Mem{Base: dst, Disp: vector * float})
+	})
 }
 
 // rowWide adds rows up, 64 columns in 8 registers: as many sums as two multiplications a cycle need to wait for none.

@@ -7,7 +7,8 @@
 //	dw[o k] = sum over n and p of g[n o p] col[n k p]
 //
 // Each of the three is a matrix product. col is never made whole: a chunk packs one tile of it after the other into its
-// scratch and multiplies (conv_pack.go). Where the kernel is one pixel, with stride 1 and no padding, col is x itself
+// scratch and multiplies (conv_pack.go); with AVX2, float32 packs sixteen pixels at a time, or nothing
+// (conv_panels_amd64.go). Where the kernel is one pixel, with stride 1 and no padding, col is x itself
 // and nothing is packed. Where every channel is a group of its own there is no matrix left, and conv_depthwise.go has
 // loops of its own.
 //
@@ -61,6 +62,9 @@ func ConvForward[T Float](p *Conv, y, x, w, b []T, scratch []byte, chunk int) {
 		depthForward(p, y, x, w, b, View[T](scratch), chunk)
 		return
 	}
+	if convForwardFast(p, y, x, w, b, scratch, chunk) {
+		return
+	}
 	c := newConvOuter(p, p.outGroup(), p.depth())
 	t, group, r0, r1 := c.at(chunk)
 	o := group*p.outGroup() + r0
@@ -102,7 +106,7 @@ func ConvInput[T Float](p *Conv, dx []T, add bool, g, w []T, scratch []byte, chu
 		depthInput(p, dx, add, g, w, View[T](scratch), chunk)
 	case p.plain():
 		convInputPlain(p, dx, add, g, w, scratch, chunk)
-	default:
+	case !convInputFast(p, dx, add, g, w, scratch, chunk):
 		convInput(p, dx, add, g, w, scratch, chunk)
 	}
 }
@@ -181,6 +185,9 @@ func ConvWeight[T Float](p *Conv, dw []T, add bool, g, x, shared []T, scratch []
 	t0, t1, group, r0, r1, k0, k1 := c.at(chunk)
 	if c.shared() > 0 {
 		dw, add = shared[t0/c.ranges.size*p.O*p.depth():], false
+	}
+	if convWeightFast(&c, dw, add, g, x, scratch, chunk) {
+		return
 	}
 	o := group*p.outGroup() + r0
 	col, rest := convTake[T](scratch, c.colRoom())

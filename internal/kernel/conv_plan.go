@@ -15,6 +15,8 @@ const (
 	convDepth = 128 // most rows of col that are packed at once
 	convCols  = 128 // most output pixels: a packed tile is 64 KiB of float32
 
+	convWeightDepth = 192 // convDepth for dw
+
 	convChunks = 8
 	convWork   = 1 << 17
 	convLeast  = 32 * 64 // least elements of dw in a tile, before pixels are cut
@@ -50,10 +52,15 @@ type convTiles struct {
 }
 
 func newConvTiles(images, pixels, most int) convTiles {
+	return newConvTilesOf(images, pixels, most, gemmCols)
+}
+
+// newConvTilesOf is the same for tiles whose sizes are multiples of unit.
+func newConvTilesOf(images, pixels, most, unit int) convTiles {
 	if 2*pixels <= most {
 		return convTiles{newPieces(images, most/pixels, 1), pieces{pixels, pixels}}
 	}
-	return convTiles{newPieces(images, 1, 1), newPieces(pixels, most, gemmCols)}
+	return convTiles{newPieces(images, 1, 1), newPieces(pixels, most, unit)}
 }
 
 func (t convTiles) count() int { return t.images.count() * t.pixels.count() }
@@ -107,8 +114,9 @@ type convOuter struct {
 // Short sums, where one rounding weighs most, are added up in pieces: the error grows with the length of a piece and the
 // number of them, not with their product, and the passes over a tile in cache cost little beside its packing.
 const (
-	convShort      = 64
-	convShortPiece = 16
+	convShort       = 64
+	convShortPiece  = 16
+	convShortPixels = 1024 // of all images, for dw
 )
 
 func newConvOuter(p *Conv, rows, depth int) convOuter {
@@ -149,8 +157,12 @@ func (c *convOuter) outRoom() int {
 
 func (c *convOuter) scratch(elem int) int64 {
 	n := c.tiles.sizes()
-	return bytesOf(c.packRoom(), elem) + bytesOf(c.outRoom(), elem) +
+	bytes := bytesOf(c.packRoom(), elem) + bytesOf(c.outRoom(), elem) +
 		scratchOf([]int{c.rows.size, c.rows.last()}, n[:], []int{c.depth.size, c.depth.last()}, elem)
+	if elem == 4 && c.p.paneled() {
+		bytes = max(bytes, convBytes(c.p.forwardPanels(c)))
+	}
+	return bytes
 }
 
 // at is which tile, group and rows of the group chunk i has.
@@ -176,7 +188,7 @@ func newConvInner(p *Conv) convInner {
 		c.outs = newPieces(p.outGroup(), convDepth, 8)
 	}
 	work := p.taps() * p.outGroup() * c.tiles.images.size * p.pixels() // of one channel
-	for most := max(1, convDepth/p.taps()); ; most = ceilDiv(most, 2) {
+	for most := max(1, min(convDepth/p.taps(), convPanelPlanes/p.guarded(1))); ; most = ceilDiv(most, 2) {
 		c.channels = newPieces(p.inGroup(), most, 1)
 		if c.chunks() >= convChunks || most == 1 || most*work < 2*convWork {
 			return c
@@ -205,8 +217,12 @@ func (c *convInner) packRoom() int {
 
 func (c *convInner) scratch(elem int) int64 {
 	a, b, n := c.rows(c.channels.size), c.rows(c.channels.last()), c.tiles.sizes()
-	return bytesOf(c.rowsMost()*c.tiles.cols(), elem) + bytesOf(c.packRoom(), elem) +
+	bytes := bytesOf(c.rowsMost()*c.tiles.cols(), elem) + bytesOf(c.packRoom(), elem) +
 		scratchOf([]int{a.size, a.last(), b.size, b.last()}, n[:], []int{c.outs.size, c.outs.last()}, elem)
+	if elem == 4 && c.p.inputPaneled(c) {
+		bytes = max(bytes, convBytes(c.p.inputPanels(c)))
+	}
+	return bytes
 }
 
 // at is which images, group and channels of the group chunk i has.
@@ -228,17 +244,21 @@ type convWeight struct {
 }
 
 func newConvWeight(p *Conv) convWeight {
-	c := convWeight{p: p, tiles: newConvTiles(p.N, p.pixels(), convCols)}
+	most, unit := convCols, gemmCols
+	if w := p.Out[1]; w <= convCols { // tiles of whole rows
+		most, unit = convCols/w*w, w
+	}
+	c := convWeight{p: p, tiles: newConvTilesOf(p.N, p.pixels(), most, unit)}
 	work := p.N * p.pixels() // of one element
-	for r, k := convRows, convDepth; ; {
-		c.rows, c.depth = newPieces(p.outGroup(), r, 4), newPieces(p.depth(), k, 8)
+	for r, k := convRows, convWeightDepth; ; {
+		c.rows, c.depth = newPieces(p.outGroup(), r, panelCols), newPieces(p.depth(), k, 8)
 		if size := c.rows.size * c.depth.size; c.cells() >= convChunks || size < 2*convLeast || size*work < 2*convWork {
 			break
 		}
-		if k >= r {
-			k /= 2
-		} else {
+		if c.rows.size > panelCols { // rows of g are packed once a piece, columns for each
 			r /= 2
+		} else {
+			k /= 2
 		}
 	}
 	c.ranges = pieces{c.tiles.count(), c.tiles.count()}
@@ -280,8 +300,12 @@ func (c *convWeight) packRoom() int {
 
 func (c *convWeight) scratch(elem int) int64 {
 	k := c.tiles.sizes()
-	return bytesOf(c.colRoom(), elem) + bytesOf(c.packRoom(), elem) +
+	bytes := bytesOf(c.colRoom(), elem) + bytesOf(c.packRoom(), elem) +
 		scratchOf([]int{c.rows.size, c.rows.last()}, []int{c.depth.size, c.depth.last()}, k[:], elem)
+	if elem == 4 && c.p.paneled() {
+		bytes = max(bytes, convBytes(c.p.weightPanels(c)))
+	}
+	return bytes
 }
 
 // at is which tiles, group, rows and depth of the group chunk i has.

@@ -16,6 +16,36 @@ import "unsafe"
 //go:noescape
 func panelProduct(k int, a *float32, lda int, b, c *float32, ldc, six, four int, add bool)
 
+// panelRowProduct is panelProduct for A[m k], whose rows are lda elements apart. Unless bias is nil, sums of a row start from
+// its bias.
+//
+//go:noescape
+func panelRowProduct(k int, a *float32, lda int, b, c *float32, ldc, six, four int, bias *float32, add bool)
+
+// panelTaps adds A[k 6]^T B[k 16] to C[6 16], where k are rows x cols places: of place (r, c), A has the elements at the six
+// offsets from x[r (cols step + jump) + c step]. rows and cols are at least 1.
+//
+//go:noescape
+func panelTaps(rows, cols int, x *float32, offsets *int64, step, jump int, b, c *float32, ldc int)
+
+// panelPatch is lanes lo to hi of a row of a panel, and elements from off on of a plane: lane i is element off+i.
+type panelPatch struct {
+	off    int
+	lo, hi int32
+}
+
+// panelGather fills every rows-th row of a panel, one for each of the channels, whose planes are so far apart: with what each
+// patch names, and 0 where none does. There is at least one channel and one patch.
+//
+//go:noescape
+func panelGather(panel *float32, rows int, planes *float32, plane, channels, count int, patches *panelPatch)
+
+// panelScatter adds the rows of a panel to where panelGather had read them. It writes elements off to off+15 whatever lanes a
+// patch has.
+//
+//go:noescape
+func panelScatter(panel *float32, rows int, planes *float32, plane, channels, count int, patches *panelPatch)
+
 // panelTranspose sets dst[8*eights 8] to factor times the transpose of src[8 8*eights]. rows, from 1 to 8, of src exist;
 // others are the last one again.
 //
@@ -58,6 +88,9 @@ func multiplyPanel(k int, a []float32, lda int, b, c []float32, ldc, n int, add 
 // transposePanel sets dst[n m] to factor times the transpose of src[m n]. Columns of dst from m to the next multiple of 8
 // are finite where src's last row is.
 func transposePanel(dst []float32, ldd int, src []float32, lds, m, n int, factor float32) {
+	if raceEnabled {
+		touchRows(src, m, lds, n)
+	}
 	for i := 0; i < m; i += 8 {
 		rows := min(8, m-i)
 		if n >= 8 {
@@ -74,6 +107,9 @@ func transposePanel(dst []float32, ldd int, src []float32, lds, m, n int, factor
 
 // packPanels packs src[rows n] into panels, and tells whether it is finite.
 func packPanels(dst, src []float32, lds, rows, n int, factor float32) (finite bool) {
+	if raceEnabled {
+		touchRows(src, rows, lds, n)
+	}
 	var flags [8]float32
 	for j := 0; j < n; j += panelCols {
 		panelPack(&dst[j*rows], &src[j], lds, rows, avxMask(min(panelCols, n-j)), factor, &flags[0])

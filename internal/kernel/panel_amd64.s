@@ -370,6 +370,508 @@ four_done:
 	VZEROUPPER
 	RET
 
+// func panelRowProduct(k int, a *float32, lda int, b *float32, c *float32, ldc int, six int, four int, bias *float32, add bool)
+// Requires: AVX, FMA3
+TEXT ·panelRowProduct(SB), NOSPLIT, $0-73
+	MOVQ a+8(FP), AX
+	MOVQ b+24(FP), CX
+	MOVQ c+32(FP), DX
+	MOVQ lda+16(FP), BX
+	SHLQ $0x02, BX
+	MOVQ ldc+40(FP), SI
+	SHLQ $0x02, SI
+	MOVQ bias+64(FP), DI
+	LEAQ (BX)(BX*2), R8
+	LEAQ (BX)(BX*4), R9
+	MOVQ six+48(FP), R10
+
+six:
+	DECQ         R10
+	JLT          six_done
+	MOVQ         AX, R11
+	TESTQ        DI, DI
+	JZ           six_plain
+	VBROADCASTSS (DI), Y0
+	VBROADCASTSS (DI), Y1
+	VBROADCASTSS 4(DI), Y2
+	VBROADCASTSS 4(DI), Y3
+	VBROADCASTSS 8(DI), Y4
+	VBROADCASTSS 8(DI), Y5
+	VBROADCASTSS 12(DI), Y6
+	VBROADCASTSS 12(DI), Y7
+	VBROADCASTSS 16(DI), Y8
+	VBROADCASTSS 16(DI), Y9
+	VBROADCASTSS 20(DI), Y10
+	VBROADCASTSS 20(DI), Y11
+	ADDQ         $0x18, DI
+	JMP          six_begun
+
+six_plain:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+six_begun:
+	MOVQ CX, R12
+	MOVQ k+0(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   six_rest
+
+six_steps:
+	VMOVUPS      (R12), Y12
+	VMOVUPS      32(R12), Y13
+	VBROADCASTSS (R11), Y14
+	VBROADCASTSS (R11)(BX*1), Y15
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS (R11)(BX*2), Y14
+	VBROADCASTSS (R11)(R8*1), Y15
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS (R11)(BX*4), Y14
+	VBROADCASTSS (R11)(R9*1), Y15
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	VMOVUPS      64(R12), Y12
+	VMOVUPS      96(R12), Y13
+	VBROADCASTSS 4(R11), Y14
+	VBROADCASTSS 4(R11)(BX*1), Y15
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 4(R11)(BX*2), Y14
+	VBROADCASTSS 4(R11)(R8*1), Y15
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 4(R11)(BX*4), Y14
+	VBROADCASTSS 4(R11)(R9*1), Y15
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	VMOVUPS      128(R12), Y12
+	VMOVUPS      160(R12), Y13
+	VBROADCASTSS 8(R11), Y14
+	VBROADCASTSS 8(R11)(BX*1), Y15
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 8(R11)(BX*2), Y14
+	VBROADCASTSS 8(R11)(R8*1), Y15
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 8(R11)(BX*4), Y14
+	VBROADCASTSS 8(R11)(R9*1), Y15
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	VMOVUPS      192(R12), Y12
+	VMOVUPS      224(R12), Y13
+	VBROADCASTSS 12(R11), Y14
+	VBROADCASTSS 12(R11)(BX*1), Y15
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS 12(R11)(BX*2), Y14
+	VBROADCASTSS 12(R11)(R8*1), Y15
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS 12(R11)(BX*4), Y14
+	VBROADCASTSS 12(R11)(R9*1), Y15
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	ADDQ         $0x10, R11
+	ADDQ         $0x00000100, R12
+	DECQ         R14
+	JNZ          six_steps
+
+six_rest:
+	ANDQ $0x03, R13
+	JZ   six_summed
+
+six_step:
+	VMOVUPS      (R12), Y12
+	VMOVUPS      32(R12), Y13
+	VBROADCASTSS (R11), Y14
+	VBROADCASTSS (R11)(BX*1), Y15
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS (R11)(BX*2), Y14
+	VBROADCASTSS (R11)(R8*1), Y15
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS (R11)(BX*4), Y14
+	VBROADCASTSS (R11)(R9*1), Y15
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	ADDQ         $0x04, R11
+	ADDQ         $0x40, R12
+	DECQ         R13
+	JNZ          six_step
+
+six_summed:
+	MOVBLZX add+72(FP), R11
+	TESTL   R11, R11
+	JZ      six_fill
+	VADDPS  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	VADDPS  32(DX), Y1, Y1
+	VMOVUPS Y1, 32(DX)
+	ADDQ    SI, DX
+	VADDPS  (DX), Y2, Y2
+	VMOVUPS Y2, (DX)
+	VADDPS  32(DX), Y3, Y3
+	VMOVUPS Y3, 32(DX)
+	ADDQ    SI, DX
+	VADDPS  (DX), Y4, Y4
+	VMOVUPS Y4, (DX)
+	VADDPS  32(DX), Y5, Y5
+	VMOVUPS Y5, 32(DX)
+	ADDQ    SI, DX
+	VADDPS  (DX), Y6, Y6
+	VMOVUPS Y6, (DX)
+	VADDPS  32(DX), Y7, Y7
+	VMOVUPS Y7, 32(DX)
+	ADDQ    SI, DX
+	VADDPS  (DX), Y8, Y8
+	VMOVUPS Y8, (DX)
+	VADDPS  32(DX), Y9, Y9
+	VMOVUPS Y9, 32(DX)
+	ADDQ    SI, DX
+	VADDPS  (DX), Y10, Y10
+	VMOVUPS Y10, (DX)
+	VADDPS  32(DX), Y11, Y11
+	VMOVUPS Y11, 32(DX)
+	ADDQ    SI, DX
+	JMP     six_stored
+
+six_fill:
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	ADDQ    SI, DX
+	VMOVUPS Y2, (DX)
+	VMOVUPS Y3, 32(DX)
+	ADDQ    SI, DX
+	VMOVUPS Y4, (DX)
+	VMOVUPS Y5, 32(DX)
+	ADDQ    SI, DX
+	VMOVUPS Y6, (DX)
+	VMOVUPS Y7, 32(DX)
+	ADDQ    SI, DX
+	VMOVUPS Y8, (DX)
+	VMOVUPS Y9, 32(DX)
+	ADDQ    SI, DX
+	VMOVUPS Y10, (DX)
+	VMOVUPS Y11, 32(DX)
+	ADDQ    SI, DX
+
+six_stored:
+	LEAQ (AX)(BX*4), AX
+	LEAQ (AX)(BX*2), AX
+	JMP  six
+
+six_done:
+	MOVQ four+56(FP), R9
+
+four:
+	DECQ         R9
+	JLT          four_done
+	MOVQ         AX, R10
+	TESTQ        DI, DI
+	JZ           four_plain
+	VBROADCASTSS (DI), Y0
+	VBROADCASTSS (DI), Y1
+	VBROADCASTSS 4(DI), Y2
+	VBROADCASTSS 4(DI), Y3
+	VBROADCASTSS 8(DI), Y4
+	VBROADCASTSS 8(DI), Y5
+	VBROADCASTSS 12(DI), Y6
+	VBROADCASTSS 12(DI), Y7
+	ADDQ         $0x10, DI
+	JMP          four_begun
+
+four_plain:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+four_begun:
+	MOVQ CX, R11
+	MOVQ k+0(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   four_rest
+
+four_steps:
+	VMOVUPS      (R11), Y8
+	VMOVUPS      32(R11), Y9
+	VBROADCASTSS (R10), Y10
+	VBROADCASTSS (R10)(BX*1), Y11
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VFMADD231PS  Y11, Y8, Y2
+	VFMADD231PS  Y11, Y9, Y3
+	VBROADCASTSS (R10)(BX*2), Y10
+	VBROADCASTSS (R10)(R8*1), Y11
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y11, Y9, Y7
+	VMOVUPS      64(R11), Y8
+	VMOVUPS      96(R11), Y9
+	VBROADCASTSS 4(R10), Y10
+	VBROADCASTSS 4(R10)(BX*1), Y11
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VFMADD231PS  Y11, Y8, Y2
+	VFMADD231PS  Y11, Y9, Y3
+	VBROADCASTSS 4(R10)(BX*2), Y10
+	VBROADCASTSS 4(R10)(R8*1), Y11
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y11, Y9, Y7
+	VMOVUPS      128(R11), Y8
+	VMOVUPS      160(R11), Y9
+	VBROADCASTSS 8(R10), Y10
+	VBROADCASTSS 8(R10)(BX*1), Y11
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VFMADD231PS  Y11, Y8, Y2
+	VFMADD231PS  Y11, Y9, Y3
+	VBROADCASTSS 8(R10)(BX*2), Y10
+	VBROADCASTSS 8(R10)(R8*1), Y11
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y11, Y9, Y7
+	VMOVUPS      192(R11), Y8
+	VMOVUPS      224(R11), Y9
+	VBROADCASTSS 12(R10), Y10
+	VBROADCASTSS 12(R10)(BX*1), Y11
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VFMADD231PS  Y11, Y8, Y2
+	VFMADD231PS  Y11, Y9, Y3
+	VBROADCASTSS 12(R10)(BX*2), Y10
+	VBROADCASTSS 12(R10)(R8*1), Y11
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y11, Y9, Y7
+	ADDQ         $0x10, R10
+	ADDQ         $0x00000100, R11
+	DECQ         R13
+	JNZ          four_steps
+
+four_rest:
+	ANDQ $0x03, R12
+	JZ   four_summed
+
+four_step:
+	VMOVUPS      (R11), Y8
+	VMOVUPS      32(R11), Y9
+	VBROADCASTSS (R10), Y10
+	VBROADCASTSS (R10)(BX*1), Y11
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VFMADD231PS  Y11, Y8, Y2
+	VFMADD231PS  Y11, Y9, Y3
+	VBROADCASTSS (R10)(BX*2), Y10
+	VBROADCASTSS (R10)(R8*1), Y11
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y11, Y9, Y7
+	ADDQ         $0x04, R10
+	ADDQ         $0x40, R11
+	DECQ         R12
+	JNZ          four_step
+
+four_summed:
+	MOVBLZX add+72(FP), R10
+	TESTL   R10, R10
+	JZ      four_fill
+	VADDPS  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	VADDPS  32(DX), Y1, Y1
+	VMOVUPS Y1, 32(DX)
+	ADDQ    SI, DX
+	VADDPS  (DX), Y2, Y2
+	VMOVUPS Y2, (DX)
+	VADDPS  32(DX), Y3, Y3
+	VMOVUPS Y3, 32(DX)
+	ADDQ    SI, DX
+	VADDPS  (DX), Y4, Y4
+	VMOVUPS Y4, (DX)
+	VADDPS  32(DX), Y5, Y5
+	VMOVUPS Y5, 32(DX)
+	ADDQ    SI, DX
+	VADDPS  (DX), Y6, Y6
+	VMOVUPS Y6, (DX)
+	VADDPS  32(DX), Y7, Y7
+	VMOVUPS Y7, 32(DX)
+	ADDQ    SI, DX
+	JMP     four_stored
+
+four_fill:
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	ADDQ    SI, DX
+	VMOVUPS Y2, (DX)
+	VMOVUPS Y3, 32(DX)
+	ADDQ    SI, DX
+	VMOVUPS Y4, (DX)
+	VMOVUPS Y5, 32(DX)
+	ADDQ    SI, DX
+	VMOVUPS Y6, (DX)
+	VMOVUPS Y7, 32(DX)
+	ADDQ    SI, DX
+
+four_stored:
+	LEAQ (AX)(BX*4), AX
+	JMP  four
+
+four_done:
+	VZEROUPPER
+	RET
+
+// func panelTaps(rows int, cols int, x *float32, offsets *int, step int, jump int, b *float32, c *float32, ldc int)
+// Requires: AVX, FMA3
+TEXT ·panelTaps(SB), NOSPLIT, $0-72
+	MOVQ   x+16(FP), AX
+	MOVQ   b+48(FP), CX
+	MOVQ   c+56(FP), DX
+	MOVQ   ldc+64(FP), BX
+	SHLQ   $0x02, BX
+	MOVQ   offsets+24(FP), SI
+	MOVQ   step+32(FP), DI
+	SHLQ   $0x02, DI
+	MOVQ   rows+0(FP), R8
+	MOVQ   (SI), R9
+	MOVQ   8(SI), R10
+	MOVQ   16(SI), R11
+	MOVQ   24(SI), R12
+	MOVQ   32(SI), R13
+	MOVQ   40(SI), SI
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+row:
+	MOVQ cols+8(FP), R14
+
+col:
+	VMOVUPS      (CX), Y12
+	VMOVUPS      32(CX), Y13
+	VBROADCASTSS (AX)(R9*4), Y14
+	VBROADCASTSS (AX)(R10*4), Y15
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS (AX)(R11*4), Y14
+	VBROADCASTSS (AX)(R12*4), Y15
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS (AX)(R13*4), Y14
+	VBROADCASTSS (AX)(SI*4), Y15
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	ADDQ         DI, AX
+	ADDQ         $0x40, CX
+	DECQ         R14
+	JNZ          col
+	MOVQ         jump+40(FP), R14
+	SHLQ         $0x02, R14
+	ADDQ         R14, AX
+	DECQ         R8
+	JNZ          row
+	VADDPS       (DX), Y0, Y0
+	VMOVUPS      Y0, (DX)
+	VADDPS       32(DX), Y1, Y1
+	VMOVUPS      Y1, 32(DX)
+	ADDQ         BX, DX
+	VADDPS       (DX), Y2, Y2
+	VMOVUPS      Y2, (DX)
+	VADDPS       32(DX), Y3, Y3
+	VMOVUPS      Y3, 32(DX)
+	ADDQ         BX, DX
+	VADDPS       (DX), Y4, Y4
+	VMOVUPS      Y4, (DX)
+	VADDPS       32(DX), Y5, Y5
+	VMOVUPS      Y5, 32(DX)
+	ADDQ         BX, DX
+	VADDPS       (DX), Y6, Y6
+	VMOVUPS      Y6, (DX)
+	VADDPS       32(DX), Y7, Y7
+	VMOVUPS      Y7, 32(DX)
+	ADDQ         BX, DX
+	VADDPS       (DX), Y8, Y8
+	VMOVUPS      Y8, (DX)
+	VADDPS       32(DX), Y9, Y9
+	VMOVUPS      Y9, 32(DX)
+	ADDQ         BX, DX
+	VADDPS       (DX), Y10, Y10
+	VMOVUPS      Y10, (DX)
+	VADDPS       32(DX), Y11, Y11
+	VMOVUPS      Y11, 32(DX)
+	ADDQ         BX, DX
+	VZEROUPPER
+	RET
+
 // func panelTranspose(dst *float32, ldd int, src *float32, lds int, rows int, eights int, factor float32)
 // Requires: AVX, CMOV
 TEXT ·panelTranspose(SB), NOSPLIT, $0-52
@@ -500,3 +1002,197 @@ row:
 	VMOVUPS     Y5, (DI)
 	VZEROUPPER
 	RET
+
+// func panelGather(panel *float32, rows int, planes *float32, plane int, channels int, count int, patches *byte)
+// Requires: AVX, AVX2
+TEXT ·panelGather(SB), NOSPLIT, $0-56
+	MOVQ         panel+0(FP), AX
+	MOVQ         rows+8(FP), CX
+	MOVQ         planes+16(FP), DX
+	MOVQ         plane+24(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         count+40(FP), SI
+	MOVQ         patches+48(FP), DI
+	SHLQ         $0x06, CX
+	MOVQ         AX, R9
+	MOVQ         channels+32(FP), R10
+	MOVQ         (DI), R8
+	LEAQ         (DX)(R8*4), R8
+	VPBROADCASTD 8(DI), Y0
+	VPBROADCASTD 12(DI), Y1
+	VMOVUPS      panelGather_lanes<>+0(SB), Y2
+	VPCMPGTD     Y2, Y0, Y0
+	VPCMPGTD     Y2, Y1, Y1
+	VPANDN       Y1, Y0, Y0
+	VPBROADCASTD 8(DI), Y1
+	VPBROADCASTD 12(DI), Y2
+	VMOVUPS      panelGather_lanes<>+32(SB), Y3
+	VPCMPGTD     Y3, Y1, Y1
+	VPCMPGTD     Y3, Y2, Y2
+	VPANDN       Y2, Y1, Y1
+
+first:
+	VMASKMOVPS (R8), Y0, Y2
+	VMOVUPS    Y2, (R9)
+	VMASKMOVPS 32(R8), Y1, Y2
+	VMOVUPS    Y2, 32(R9)
+	ADDQ       BX, R8
+	ADDQ       CX, R9
+	DECQ       R10
+	JNZ        first
+	ADDQ       $0x10, DI
+	DECQ       SI
+	JZ         end
+
+more:
+	MOVQ         AX, R9
+	MOVQ         channels+32(FP), R10
+	MOVQ         (DI), R8
+	LEAQ         (DX)(R8*4), R8
+	VPBROADCASTD 8(DI), Y0
+	VPBROADCASTD 12(DI), Y1
+	VMOVUPS      panelGather_lanes<>+0(SB), Y2
+	VPCMPGTD     Y2, Y0, Y0
+	VPCMPGTD     Y2, Y1, Y1
+	VPANDN       Y1, Y0, Y0
+	VPBROADCASTD 8(DI), Y1
+	VPBROADCASTD 12(DI), Y2
+	VMOVUPS      panelGather_lanes<>+32(SB), Y3
+	VPCMPGTD     Y3, Y1, Y1
+	VPCMPGTD     Y3, Y2, Y2
+	VPANDN       Y2, Y1, Y1
+
+next:
+	VMASKMOVPS (R8), Y0, Y2
+	VORPS      (R9), Y2, Y2
+	VMOVUPS    Y2, (R9)
+	VMASKMOVPS 32(R8), Y1, Y2
+	VORPS      32(R9), Y2, Y2
+	VMOVUPS    Y2, 32(R9)
+	ADDQ       BX, R8
+	ADDQ       CX, R9
+	DECQ       R10
+	JNZ        next
+	ADDQ       $0x10, DI
+	DECQ       SI
+	JNZ        more
+
+end:
+	VZEROUPPER
+	RET
+
+DATA panelGather_lanes<>+0(SB)/4, $0x00000000
+DATA panelGather_lanes<>+4(SB)/4, $0x00000001
+DATA panelGather_lanes<>+8(SB)/4, $0x00000002
+DATA panelGather_lanes<>+12(SB)/4, $0x00000003
+DATA panelGather_lanes<>+16(SB)/4, $0x00000004
+DATA panelGather_lanes<>+20(SB)/4, $0x00000005
+DATA panelGather_lanes<>+24(SB)/4, $0x00000006
+DATA panelGather_lanes<>+28(SB)/4, $0x00000007
+DATA panelGather_lanes<>+32(SB)/4, $0x00000008
+DATA panelGather_lanes<>+36(SB)/4, $0x00000009
+DATA panelGather_lanes<>+40(SB)/4, $0x0000000a
+DATA panelGather_lanes<>+44(SB)/4, $0x0000000b
+DATA panelGather_lanes<>+48(SB)/4, $0x0000000c
+DATA panelGather_lanes<>+52(SB)/4, $0x0000000d
+DATA panelGather_lanes<>+56(SB)/4, $0x0000000e
+DATA panelGather_lanes<>+60(SB)/4, $0x0000000f
+GLOBL panelGather_lanes<>(SB), RODATA|NOPTR, $64
+
+// func panelScatter(panel *float32, rows int, planes *float32, plane int, channels int, count int, patches *byte)
+// Requires: AVX, AVX2
+TEXT ·panelScatter(SB), NOSPLIT, $0-56
+	MOVQ         panel+0(FP), AX
+	MOVQ         rows+8(FP), CX
+	MOVQ         planes+16(FP), DX
+	MOVQ         plane+24(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         count+40(FP), SI
+	MOVQ         patches+48(FP), DI
+	SHLQ         $0x06, CX
+	MOVQ         AX, R9
+	MOVQ         channels+32(FP), R10
+	MOVQ         (DI), R8
+	LEAQ         (DX)(R8*4), R8
+	VPBROADCASTD 8(DI), Y0
+	VPBROADCASTD 12(DI), Y1
+	VMOVUPS      panelScatter_lanes<>+0(SB), Y2
+	VPCMPGTD     Y2, Y0, Y0
+	VPCMPGTD     Y2, Y1, Y1
+	VPANDN       Y1, Y0, Y0
+	VPBROADCASTD 8(DI), Y1
+	VPBROADCASTD 12(DI), Y2
+	VMOVUPS      panelScatter_lanes<>+32(SB), Y3
+	VPCMPGTD     Y3, Y1, Y1
+	VPCMPGTD     Y3, Y2, Y2
+	VPANDN       Y2, Y1, Y1
+
+first:
+	VANDPS  (R9), Y0, Y2
+	VADDPS  (R8), Y2, Y2
+	VMOVUPS Y2, (R8)
+	VANDPS  32(R9), Y1, Y2
+	VADDPS  32(R8), Y2, Y2
+	VMOVUPS Y2, 32(R8)
+	ADDQ    BX, R8
+	ADDQ    CX, R9
+	DECQ    R10
+	JNZ     first
+	ADDQ    $0x10, DI
+	DECQ    SI
+	JZ      end
+
+more:
+	MOVQ         AX, R9
+	MOVQ         channels+32(FP), R10
+	MOVQ         (DI), R8
+	LEAQ         (DX)(R8*4), R8
+	VPBROADCASTD 8(DI), Y0
+	VPBROADCASTD 12(DI), Y1
+	VMOVUPS      panelScatter_lanes<>+0(SB), Y2
+	VPCMPGTD     Y2, Y0, Y0
+	VPCMPGTD     Y2, Y1, Y1
+	VPANDN       Y1, Y0, Y0
+	VPBROADCASTD 8(DI), Y1
+	VPBROADCASTD 12(DI), Y2
+	VMOVUPS      panelScatter_lanes<>+32(SB), Y3
+	VPCMPGTD     Y3, Y1, Y1
+	VPCMPGTD     Y3, Y2, Y2
+	VPANDN       Y2, Y1, Y1
+
+next:
+	VANDPS  (R9), Y0, Y2
+	VADDPS  (R8), Y2, Y2
+	VMOVUPS Y2, (R8)
+	VANDPS  32(R9), Y1, Y2
+	VADDPS  32(R8), Y2, Y2
+	VMOVUPS Y2, 32(R8)
+	ADDQ    BX, R8
+	ADDQ    CX, R9
+	DECQ    R10
+	JNZ     next
+	ADDQ    $0x10, DI
+	DECQ    SI
+	JNZ     more
+
+end:
+	VZEROUPPER
+	RET
+
+DATA panelScatter_lanes<>+0(SB)/4, $0x00000000
+DATA panelScatter_lanes<>+4(SB)/4, $0x00000001
+DATA panelScatter_lanes<>+8(SB)/4, $0x00000002
+DATA panelScatter_lanes<>+12(SB)/4, $0x00000003
+DATA panelScatter_lanes<>+16(SB)/4, $0x00000004
+DATA panelScatter_lanes<>+20(SB)/4, $0x00000005
+DATA panelScatter_lanes<>+24(SB)/4, $0x00000006
+DATA panelScatter_lanes<>+28(SB)/4, $0x00000007
+DATA panelScatter_lanes<>+32(SB)/4, $0x00000008
+DATA panelScatter_lanes<>+36(SB)/4, $0x00000009
+DATA panelScatter_lanes<>+40(SB)/4, $0x0000000a
+DATA panelScatter_lanes<>+44(SB)/4, $0x0000000b
+DATA panelScatter_lanes<>+48(SB)/4, $0x0000000c
+DATA panelScatter_lanes<>+52(SB)/4, $0x0000000d
+DATA panelScatter_lanes<>+56(SB)/4, $0x0000000e
+DATA panelScatter_lanes<>+60(SB)/4, $0x0000000f
+GLOBL panelScatter_lanes<>(SB), RODATA|NOPTR, $64

@@ -21,8 +21,12 @@ const (
 func main() {
 	ConstraintExpr("amd64,!purego")
 	product()
+	rowProduct()
+	taps()
 	transpose()
 	pack()
+	move("panelGather", gather)
+	move("panelScatter", scatter)
 	Generate()
 }
 
@@ -68,13 +72,9 @@ func copyOf(r reg.Register) reg.GPVirtual {
 	return c
 }
 
-// product multiplies: six rows at a time, whose twelve sums, two vectors of B and two elements of A are all 16
-// registers, and then four.
-func product() {
-	start("panelProduct", "func(k int, a *float32, lda int, b, c *float32, ldc, six, four int, add bool)")
-	a, b, c, lda, ldc := load("a"), load("b"), load("c"), bytes("lda"), bytes("ldc")
-	lda3 := GP64()
-	LEAQ(Mem{Base: lda, Index: lda, Scale: 2}, lda3)
+// groups is the loop over six rows at a time, whose twelve sums, two vectors of B and two elements of A are all 16
+// registers, and then over four.
+func groups(body func(name string, rows int)) {
 	for _, g := range []struct {
 		rows int
 		name string
@@ -83,43 +83,92 @@ func product() {
 		Label(g.name)
 		DECQ(n)
 		JLT(LabelRef(g.name + "_done"))
-		sum := zeroed(g.rows * width)
-		multiply(g.name, copyOf(a), lda, lda3, copyOf(b), sum, g.rows)
-		store(g.name, c, ldc, sum)
-		ADDQ(Imm(uint64(g.rows*float)), a)
+		body(g.name, g.rows)
 		JMP(LabelRef(g.name))
 		Label(g.name + "_done")
 	}
+}
+
+func product() {
+	start("panelProduct", "func(k int, a *float32, lda int, b, c *float32, ldc, six, four int, add bool)")
+	a, b, c, lda, ldc := load("a"), load("b"), load("c"), bytes("lda"), bytes("ldc")
+	lda3 := triple(lda)
+	groups(func(name string, rows int) {
+		sum, at := zeroed(rows*width), copyOf(a)
+		multiply(name, copyOf(b), sum, func(u, i int) Mem { return times(at, lda, lda3, u, i*float) },
+			func(n int) {
+				if n == 1 {
+					ADDQ(lda, at)
+				} else {
+					LEAQ(Mem{Base: at, Index: lda, Scale: unroll}, at)
+				}
+			})
+		store(name, c, ldc, sum, 64)
+		ADDQ(Imm(uint64(rows*float)), a)
+	})
 	done()
 }
 
-// multiply adds up rows x 16 sums over k.
-func multiply(name string, a, lda, lda3, b reg.Register, sum []reg.VecVirtual, rows int) {
-	bs, as := ymms(width), ymms(2)
-	step := func(u int) {
-		for v := range bs {
-			VMOVUPS(Mem{Base: b, Disp: (u*width + v) * vector * float}, bs[v])
-		}
-		for i := 0; i < rows; i += len(as) {
-			for r := range as {
-				VBROADCASTSS(times(a, lda, lda3, u, (i+r)*float), as[r])
+func triple(step reg.Register) reg.Register {
+	r := GP64()
+	LEAQ(Mem{Base: step, Index: step, Scale: 2}, r)
+	return r
+}
+
+// rowProduct is product for rows of A that lie along k.
+func rowProduct() {
+	start("panelRowProduct", "func(k int, a *float32, lda int, b, c *float32, ldc, six, four int, bias *float32, add bool)")
+	a, b, c, lda, ldc, bias := load("a"), load("b"), load("c"), bytes("lda"), bytes("ldc"), load("bias")
+	lda3, lda5 := triple(lda), GP64()
+	LEAQ(Mem{Base: lda, Index: lda, Scale: 4}, lda5)
+	groups(func(name string, rows int) {
+		sum, at := ymms(rows*width), copyOf(a)
+		begin(name, bias, sum)
+		multiply(name, copyOf(b), sum, func(u, i int) Mem {
+			if i == 5 {
+				return Mem{Base: at, Index: lda5, Scale: 1, Disp: u * float}
 			}
-			for r := range as {
-				for v := range bs {
-					VFMADD231PS(as[r], bs[v], sum[(i+r)*width+v])
-				}
+			if i == 4 {
+				return Mem{Base: at, Index: lda, Scale: 4, Disp: u * float}
 			}
+			return times(at, lda, lda3, i, u*float)
+		}, func(n int) { ADDQ(Imm(uint64(n*float)), at) })
+		store(name, c, ldc, sum, 72)
+		LEAQ(Mem{Base: a, Index: lda, Scale: 4}, a)
+		if rows == 6 {
+			LEAQ(Mem{Base: a, Index: lda, Scale: 2}, a)
 		}
+	})
+	done()
+}
+
+// begin starts sums from the bias of their rows, or from 0.
+func begin(name string, bias reg.Register, sum []reg.VecVirtual) {
+	TESTQ(bias, bias)
+	JZ(LabelRef(name + "_plain"))
+	for i := range sum {
+		VBROADCASTSS(Mem{Base: bias, Disp: i / width * float}, sum[i])
 	}
+	ADDQ(Imm(uint64(len(sum)/width*float)), bias)
+	JMP(LabelRef(name + "_begun"))
+	Label(name + "_plain")
+	for _, s := range sum {
+		VXORPS(s, s, s)
+	}
+	Label(name + "_begun")
+}
+
+// multiply adds up rows x 16 sums over k. Element i of step u is at(u, i); advance goes on by so many steps.
+func multiply(name string, b reg.Register, sum []reg.VecVirtual, at func(u, i int) Mem, advance func(n int)) {
 	k := load("k")
 	n := copyOf(k)
 	SHRQ(Imm(2), n)
 	JZ(LabelRef(name + "_rest"))
 	Label(name + "_steps")
 	for u := range unroll {
-		step(u)
+		step(b, u, sum, func(i int) Mem { return at(u, i) })
 	}
-	LEAQ(Mem{Base: a, Index: lda, Scale: unroll}, a)
+	advance(unroll)
 	ADDQ(U32(unroll*width*vector*float), b)
 	DECQ(n)
 	JNZ(LabelRef(name + "_steps"))
@@ -127,12 +176,57 @@ func multiply(name string, a, lda, lda3, b reg.Register, sum []reg.VecVirtual, r
 	ANDQ(Imm(unroll-1), k)
 	JZ(LabelRef(name + "_summed"))
 	Label(name + "_step")
-	step(0)
-	ADDQ(lda, a)
+	step(b, 0, sum, func(i int) Mem { return at(0, i) })
+	advance(1)
 	ADDQ(Imm(width*vector*float), b)
 	DECQ(k)
 	JNZ(LabelRef(name + "_step"))
 	Label(name + "_summed")
+}
+
+// step adds the products of row u of b to sums.
+func step(b reg.Register, u int, sum []reg.VecVirtual, at func(i int) Mem) {
+	bs, as := ymms(width), ymms(2)
+	for v := range bs {
+		VMOVUPS(Mem{Base: b, Disp: (u*width + v) * vector * float}, bs[v])
+	}
+	for i := 0; i < len(sum)/width; i += len(as) {
+		for r := range as {
+			VBROADCASTSS(at(i+r), as[r])
+		}
+		for r := range as {
+			for v := range bs {
+				VFMADD231PS(as[r], bs[v], sum[(i+r)*width+v])
+			}
+		}
+	}
+}
+
+// taps is a product of six rows of A that are one and the same, read from six places.
+func taps() {
+	const rows = 6
+	start("panelTaps", "func(rows, cols int, x *float32, offsets *int, step, jump int, b, c *float32, ldc int)")
+	x, b, c, ldc, offsets, step4, n := load("x"), load("b"), load("c"), bytes("ldc"), load("offsets"), bytes("step"), load("rows")
+	var off [rows]reg.Register
+	for i := range off {
+		off[i] = GP64()
+		MOVQ(Mem{Base: offsets, Disp: 8 * i}, off[i])
+	}
+	sum := zeroed(rows * width)
+	Label("row")
+	left := load("cols")
+	Label("col")
+	step(b, 0, sum, func(i int) Mem { return Mem{Base: x, Index: off[i], Scale: float} })
+	ADDQ(step4, x)
+	ADDQ(Imm(width*vector*float), b)
+	DECQ(left)
+	JNZ(LabelRef("col"))
+	jump := bytes("jump")
+	ADDQ(jump, x)
+	DECQ(n)
+	JNZ(LabelRef("row"))
+	rowsOf(c, ldc, sum, true)
+	done()
 }
 
 // times is p + i*step + disp for i from 0 to 3, given step and 3*step.
@@ -147,28 +241,29 @@ func times(p, step, step3 reg.Register, i, disp int) Mem {
 }
 
 // store puts sums into rows of c and moves c behind them.
-func store(name string, c, ldc reg.Register, sum []reg.VecVirtual) {
+func store(name string, c, ldc reg.Register, sum []reg.VecVirtual, addAt int) {
 	add := GP32()
-	MOVBLZX(NewParamAddr("add", 64), add)
+	MOVBLZX(NewParamAddr("add", addAt), add)
 	TESTL(add, add)
 	JZ(LabelRef(name + "_fill"))
-	rows := func(add bool) {
-		for i, s := range sum {
-			at := Mem{Base: c, Disp: i % width * vector * float}
-			if add {
-				VADDPS(at, s, s)
-			}
-			VMOVUPS(s, at)
-			if i%width == width-1 {
-				ADDQ(ldc, c)
-			}
-		}
-	}
-	rows(true)
+	rowsOf(c, ldc, sum, true)
 	JMP(LabelRef(name + "_stored"))
 	Label(name + "_fill")
-	rows(false)
+	rowsOf(c, ldc, sum, false)
 	Label(name + "_stored")
+}
+
+func rowsOf(c, ldc reg.Register, sum []reg.VecVirtual, add bool) {
+	for i, s := range sum {
+		at := Mem{Base: c, Disp: i % width * vector * float}
+		if add {
+			VADDPS(at, s, s)
+		}
+		VMOVUPS(s, at)
+		if i%width == width-1 {
+			ADDQ(ldc, c)
+		}
+	}
 }
 
 // transpose turns eight rows of src into eight columns of dst, eight steps at a time.
@@ -248,4 +343,66 @@ func pack() {
 	JNZ(LabelRef("row"))
 	VMOVUPS(flag, Mem{Base: flags})
 	done()
+}
+
+// move goes, for each patch, over channels, between planes and the rows of a panel.
+func move(name string, body func(plane, row reg.Register, masks []reg.VecVirtual, first bool)) {
+	start(name, "func(panel *float32, rows int, planes *float32, plane, channels, count int, patches *byte)")
+	panel, rows, planes, plane := load("panel"), load("rows"), load("planes"), bytes("plane")
+	count, patches := load("count"), load("patches")
+	SHLQ(Imm(6), rows) // bytes between the rows of one tap
+	lane := GLOBL(name+"_lanes", RODATA|NOPTR)
+	for i := range width * vector {
+		DATA(i*float, U32(uint32(i)))
+	}
+	one := func(label string, first bool) {
+		from, row, n := GP64(), copyOf(panel), load("channels")
+		MOVQ(Mem{Base: patches}, from)
+		LEAQ(Mem{Base: planes, Index: from, Scale: float}, from)
+		masks := ymms(width)
+		for v := range masks { // lo <= lane and hi > lane
+			lo, hi, l := YMM(), YMM(), YMM()
+			VPBROADCASTD(Mem{Base: patches, Disp: 8}, lo)
+			VPBROADCASTD(Mem{Base: patches, Disp: 12}, hi)
+			VMOVUPS(lane.Offset(v*vector*float), l)
+			VPCMPGTD(l, lo, lo)
+			VPCMPGTD(l, hi, hi)
+			VPANDN(hi, lo, masks[v])
+		}
+		Label(label)
+		body(from, row, masks, first)
+		ADDQ(plane, from)
+		ADDQ(rows, row)
+		DECQ(n)
+		JNZ(LabelRef(label))
+		ADDQ(Imm(16), patches)
+		DECQ(count)
+	}
+	one("first", true)
+	JZ(LabelRef("end"))
+	Label("more")
+	one("next", false)
+	JNZ(LabelRef("more"))
+	Label("end")
+	done()
+}
+
+func gather(plane, row reg.Register, masks []reg.VecVirtual, first bool) {
+	for v, mask := range masks {
+		x := YMM()
+		VMASKMOVPS(Mem{Base: plane, Disp: v * vector * float}, mask, x)
+		if !first {
+			VORPS(Mem{Base: row, Disp: v * vector * float}, x, x)
+		}
+		VMOVUPS(x, Mem{Base: row, Disp: v * vector * float})
+	}
+}
+
+func scatter(plane, row reg.Register, masks []reg.VecVirtual, _ bool) {
+	for v, mask := range masks {
+		x := YMM()
+		VANDPS(Mem{Base: row, Disp: v * vector * float}, mask, x)
+		VADDPS(Mem{Base: plane, Disp: v * vector * float}, x, x)
+		VMOVUPS(x, Mem{Base: plane, Disp: v * vector * float})
+	}
 }

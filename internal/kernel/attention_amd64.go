@@ -2,7 +2,7 @@
 
 package kernel
 
-//go:generate go -C _gen/attention run main.go -out ../../attention_amd64.s
+//go:generate go -C _gen run ./attention -out ../attention_amd64.s
 
 // A panel of attention: pairs of n keys and sixteen queries, a row for each key.
 

@@ -4,7 +4,7 @@ package kernel
 
 import "unsafe"
 
-//go:generate go -C _gen/panel run main.go -out ../../panel_amd64.s
+//go:generate go -C _gen run ./panel -out ../panel_amd64.s
 
 // Products of what was packed by a caller who knows its operands better than GEMM does: attention and convolution. The
 // right operand B is a panel: rows of sixteen elements, one after the other. The left one, A, is read as its transpose

@@ -1,6 +1,6 @@
-// Command attention writes the AVX2 part of attention's softmax and its gradient. From this folder:
+// Command attention writes the AVX2 part of attention's softmax and its gradient. From the folder above:
 //
-//	go run main.go -out ../../attention_amd64.s
+//	go run ./attention -out ../attention_amd64.s
 //
 // What each function does, and what it demands of its arguments, is said where it is declared: attention_amd64.go.
 package main
@@ -11,12 +11,11 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+	. "github.com/thimble-ml/thimble/internal/kernel/_gen/avx"
 )
 
 const (
-	float  = 4 // bytes
-	vector = 8 // floats
-	width  = 2 // vectors of a panel's row
+	width = 2 // vectors of a panel's row
 )
 
 func main() {
@@ -31,26 +30,7 @@ func main() {
 	Generate()
 }
 
-// start opens a function whose pointers the caller keeps.
-func start(name, signature string) {
-	TEXT(name, NOSPLIT, signature)
-	Pragma("noescape")
-}
-
-func load(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
-
-func bytes(name string) reg.GPVirtual {
-	r := load(name)
-	SHLQ(Imm(2), r)
-	return r
-}
-
-func done() {
-	VZEROUPPER()
-	RET()
-}
-
-func at(p reg.Register, v int) Mem { return Mem{Base: p, Disp: v * vector * float} }
+func at(p reg.Register, v int) Mem { return Mem{Base: p, Disp: v * Vector * Float} }
 
 func loaded(p reg.Register) (x [width]reg.VecVirtual) {
 	for v := range x {
@@ -58,15 +38,6 @@ func loaded(p reg.Register) (x [width]reg.VecVirtual) {
 		VMOVUPS(at(p, v), x[v])
 	}
 	return x
-}
-
-// constant is eight times v in memory. (As U32: avo writes an integral float as an integer.)
-func constant(name string, v float32) Mem {
-	m := GLOBL(name, RODATA|NOPTR)
-	for i := range vector {
-		DATA(i*float, U32(math.Float32bits(v)))
-	}
-	return m
 }
 
 // exp2 is 2^x by eight: x = n + f with n integral and |f| <= 1/2; 2^f by a polynomial of degree 6, whose coefficients make
@@ -77,11 +48,10 @@ type exp2 struct {
 }
 
 func newExp2() (e exp2) {
-	e.low, e.high = constant("exp2_low", -127), constant("exp2_high", 127.5)
-	e.shift = constant("exp2_shift", 3<<22) // adding it rounds to an integer, which is then in the low bits
-	e.bias = constant("exp2_bias", 1)
-	for i, c := range []float32{1, 0.6931471824645996, 0.24022647738456726, 0.055503323674201965, 0.00961843691766262, 0.0013398875016719103, 0.00015353361959569156} {
-		e.c = append(e.c, constant("exp2_c"+string(rune('0'+i)), c))
+	e.low, e.high, e.bias = Const(-127), Const(127.5), Const(1)
+	e.shift = Const(Magic)
+	for _, c := range []float64{1, 0.6931471824645996, 0.24022647738456726, 0.055503323674201965, 0.00961843691766262, 0.0013398875016719103, 0.00015353361959569156} {
+		e.c = append(e.c, Const(c))
 	}
 	return e
 }
@@ -110,19 +80,19 @@ func (e *exp2) of(x reg.VecVirtual, limited bool) {
 
 // rows loops over n rows of panel p.
 func rows(name string, p reg.Register, body func(p reg.Register)) {
-	n, q := load("n"), GP64()
+	n, q := Int("n"), GP64()
 	MOVQ(p, q)
 	Label(name)
 	body(q)
-	ADDQ(Imm(width*vector*float), q)
+	ADDQ(Imm(width*Vector*Float), q)
 	DECQ(n)
 	JNZ(LabelRef(name))
 }
 
 func softmax(e exp2) {
-	lowest := constant("minus_inf", float32(math.Inf(-1)))
-	start("attentionSoftmax", "func(n int, p, top, sum, factor *float32) (changed int)")
-	p, top, sums, factors := load("p"), load("top"), load("sum"), load("factor")
+	lowest := Const(math.Inf(-1))
+	Start("attentionSoftmax", "(n int, p, top, sum, factor *float32) (changed int)")
+	p, top, sums, factors := Int("p"), Int("top"), Int("sum"), Int("factor")
 	old, max := loaded(top), loaded(top)
 	rows("highest", p, func(p reg.Register) {
 		for v := range max {
@@ -143,7 +113,7 @@ func softmax(e exp2) {
 		e.of(old[v], false)
 		VMOVUPS(old[v], at(factors, v))
 	}
-	SHLQ(Imm(vector), changed[1])
+	SHLQ(Imm(Vector), changed[1])
 	ORQ(changed[1], changed[0])
 	Store(changed[0], ReturnIndex(0))
 	sum := [width]reg.VecVirtual{YMM(), YMM()}
@@ -163,12 +133,12 @@ func softmax(e exp2) {
 	for v := range sum {
 		VMOVUPS(sum[v], at(sums, v))
 	}
-	done()
+	Done()
 }
 
 func weights(e exp2) {
-	start("attentionWeights", "func(n int, p, lse *float32) (spoiled int)")
-	p, lse := load("p"), loaded(load("lse"))
+	Start("attentionWeights", "(n int, p, lse *float32) (spoiled int)")
+	p, lse := Int("p"), loaded(Int("lse"))
 	f := newFlag()
 	rows("row", p, func(p reg.Register) {
 		for v := range lse {
@@ -181,7 +151,7 @@ func weights(e exp2) {
 		}
 	})
 	f.result()
-	done()
+	Done()
 }
 
 // flag becomes NaN in a lane that sees something not finite.
@@ -205,8 +175,8 @@ func (f flag) result() {
 }
 
 func grads() {
-	start("attentionGrads", "func(n int, ds, p, delta *float32) (spoiled int)")
-	ds, p, delta := load("ds"), load("p"), loaded(load("delta"))
+	Start("attentionGrads", "(n int, ds, p, delta *float32) (spoiled int)")
+	ds, p, delta := Int("ds"), Int("p"), loaded(Int("delta"))
 	f := newFlag()
 	rows("row", ds, func(ds reg.Register) {
 		for v := range delta {
@@ -217,15 +187,15 @@ func grads() {
 			VMOVUPS(x, at(ds, v))
 			f.see(x)
 		}
-		ADDQ(Imm(width*vector*float), p)
+		ADDQ(Imm(width*Vector*Float), p)
 	})
 	f.result()
-	done()
+	Done()
 }
 
 func scaleRows() {
-	start("attentionScaleRows", "func(rows int, x *float32, n int, factor *float32)")
-	r, x, n, factor := load("rows"), load("x"), load("n"), load("factor")
+	Start("attentionScaleRows", "(rows int, x *float32, n int, factor *float32)")
+	r, x, n, factor := Int("rows"), Int("x"), Int("n"), Int("factor")
 	SHRQ(Imm(3), n)
 	Label("row")
 	f, left := YMM(), GP64()
@@ -235,19 +205,19 @@ func scaleRows() {
 	y := YMM()
 	VMULPS(at(x, 0), f, y)
 	VMOVUPS(y, at(x, 0))
-	ADDQ(Imm(vector*float), x)
+	ADDQ(Imm(Vector*Float), x)
 	DECQ(left)
 	JNZ(LabelRef("eight"))
-	ADDQ(Imm(float), factor)
+	ADDQ(Imm(Float), factor)
 	DECQ(r)
 	JNZ(LabelRef("row"))
-	done()
+	Done()
 }
 
 // put adds or copies rows, whole vectors and then one through a mask.
 func put() {
-	start("attentionPut", "func(rows int, dst *float32, ldd int, src *float32, lds, n int, factor float32, mask *int32, add bool)")
-	dst, ldd, src, lds, n, rows, maskAt := load("dst"), bytes("ldd"), load("src"), bytes("lds"), load("n"), load("rows"), load("mask")
+	Start("attentionPut", "(rows int, dst *float32, ldd int, src *float32, lds, n int, factor float32, mask *int32, add bool)")
+	dst, ldd, src, lds, n, rows, maskAt := Int("dst"), Bytes("ldd"), Int("src"), Bytes("lds"), Int("n"), Int("rows"), Int("mask")
 	f, mask, add, end := YMM(), YMM(), GP32(), GP64()
 	VBROADCASTSS(NewParamAddr("factor", 48), f)
 	VMOVUPS(at(maskAt, 0), mask)
@@ -255,7 +225,7 @@ func put() {
 	MOVQ(n, end)
 	SHRQ(Imm(3), end)
 	SHLQ(Imm(5), end) // bytes of whole vectors
-	ANDQ(Imm(vector-1), n)
+	ANDQ(Imm(Vector-1), n)
 	i := GP64()
 	Label("row")
 	XORQ(i, i)
@@ -270,7 +240,7 @@ func put() {
 	ADDQ(lds, src)
 	DECQ(rows)
 	JNZ(LabelRef("row"))
-	done()
+	Done()
 }
 
 func putRow(name string, dst, src, i, end, rest reg.Register, f, mask reg.VecVirtual, add bool) {
@@ -283,7 +253,7 @@ func putRow(name string, dst, src, i, end, rest reg.Register, f, mask reg.VecVir
 		VADDPS(d, x, x)
 	}
 	VMOVUPS(x, d)
-	ADDQ(Imm(vector*float), i)
+	ADDQ(Imm(Vector*Float), i)
 	Label(name + "_test")
 	CMPQ(i, end)
 	JLT(LabelRef(name + "_eight"))
@@ -301,8 +271,8 @@ func putRow(name string, dst, src, i, end, rest reg.Register, f, mask reg.VecVir
 
 // dot sums in float64, in two chains of four.
 func dot() {
-	start("attentionDot", "func(x, y *float32, n int, mask *int32) float64")
-	x, y, n, maskAt := load("x"), load("y"), load("n"), load("mask")
+	Start("attentionDot", "(x, y *float32, n int, mask *int32) float64")
+	x, y, n, maskAt := Int("x"), Int("y"), Int("n"), Int("mask")
 	sum := []reg.VecVirtual{YMM(), YMM()}
 	for _, s := range sum {
 		VXORPD(s, s, s)
@@ -320,12 +290,12 @@ func dot() {
 		VCVTPS2PD(Mem{Base: y, Disp: 16 * i}, b)
 		VFMADD231PD(a, b, sum[i])
 	}
-	ADDQ(Imm(vector*float), x)
-	ADDQ(Imm(vector*float), y)
+	ADDQ(Imm(Vector*Float), x)
+	ADDQ(Imm(Vector*Float), y)
 	DECQ(left)
 	JNZ(LabelRef("eight"))
 	Label("rest")
-	ANDQ(Imm(vector-1), n)
+	ANDQ(Imm(Vector-1), n)
 	JZ(LabelRef("summed"))
 	a, b := YMM(), YMM()
 	VMASKMOVPS(at(x, 0), mask, a)
@@ -345,5 +315,5 @@ func dot() {
 	VADDPD(h, sum[0].AsX(), l)
 	VHADDPD(l, l, l)
 	Store(l, ReturnIndex(0))
-	done()
+	Done()
 }

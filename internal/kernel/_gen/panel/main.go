@@ -1,6 +1,6 @@
-// Command panel writes the AVX2 and FMA routines on panels. From this folder:
+// Command panel writes the AVX2 and FMA routines on panels. From the folder above:
 //
-//	go run main.go -out ../../panel_amd64.s
+//	go run ./panel -out ../panel_amd64.s
 //
 // What each function does, and what it demands of its arguments, is said where it is declared: panel_amd64.go.
 package main
@@ -9,12 +9,11 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+	. "github.com/thimble-ml/thimble/internal/kernel/_gen/avx"
 )
 
 const (
 	unroll = 4
-	float  = 4 // bytes
-	vector = 8 // floats
 	width  = 2 // vectors of a panel's row
 )
 
@@ -30,40 +29,12 @@ func main() {
 	Generate()
 }
 
-// start opens a function whose pointers the caller keeps.
-func start(name, signature string) {
-	TEXT(name, NOSPLIT, signature)
-	Pragma("noescape")
-}
-
-func load(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
-
-// bytes is load for a length in floats.
-func bytes(name string) reg.GPVirtual {
-	r := load(name)
-	SHLQ(Imm(2), r)
-	return r
-}
-
 func ymms(n int) []reg.VecVirtual {
 	v := make([]reg.VecVirtual, n)
 	for i := range v {
 		v[i] = YMM()
 	}
 	return v
-}
-
-func zeroed(n int) []reg.VecVirtual {
-	v := ymms(n)
-	for i := range v {
-		VXORPS(v[i], v[i], v[i])
-	}
-	return v
-}
-
-func done() {
-	VZEROUPPER()
-	RET()
 }
 
 func copyOf(r reg.Register) reg.GPVirtual {
@@ -79,7 +50,7 @@ func groups(body func(name string, rows int)) {
 		rows int
 		name string
 	}{{6, "six"}, {4, "four"}} {
-		n := load(g.name)
+		n := Int(g.name)
 		Label(g.name)
 		DECQ(n)
 		JLT(LabelRef(g.name + "_done"))
@@ -90,12 +61,12 @@ func groups(body func(name string, rows int)) {
 }
 
 func product() {
-	start("panelProduct", "func(k int, a *float32, lda int, b, c *float32, ldc, six, four int, add bool)")
-	a, b, c, lda, ldc := load("a"), load("b"), load("c"), bytes("lda"), bytes("ldc")
+	Start("panelProduct", "(k int, a *float32, lda int, b, c *float32, ldc, six, four int, add bool)")
+	a, b, c, lda, ldc := Int("a"), Int("b"), Int("c"), Bytes("lda"), Bytes("ldc")
 	lda3 := triple(lda)
 	groups(func(name string, rows int) {
-		sum, at := zeroed(rows*width), copyOf(a)
-		multiply(name, copyOf(b), sum, func(u, i int) Mem { return times(at, lda, lda3, u, i*float) },
+		sum, at := Zeroed(rows*width), copyOf(a)
+		multiply(name, copyOf(b), sum, func(u, i int) Mem { return times(at, lda, lda3, u, i*Float) },
 			func(n int) {
 				if n == 1 {
 					ADDQ(lda, at)
@@ -104,9 +75,9 @@ func product() {
 				}
 			})
 		store(name, c, ldc, sum, 64)
-		ADDQ(Imm(uint64(rows*float)), a)
+		ADDQ(Imm(uint64(rows*Float)), a)
 	})
-	done()
+	Done()
 }
 
 func triple(step reg.Register) reg.Register {
@@ -117,8 +88,8 @@ func triple(step reg.Register) reg.Register {
 
 // rowProduct is product for rows of A that lie along k.
 func rowProduct() {
-	start("panelRowProduct", "func(k int, a *float32, lda int, b, c *float32, ldc, six, four int, bias *float32, add bool)")
-	a, b, c, lda, ldc, bias := load("a"), load("b"), load("c"), bytes("lda"), bytes("ldc"), load("bias")
+	Start("panelRowProduct", "(k int, a *float32, lda int, b, c *float32, ldc, six, four int, bias *float32, add bool)")
+	a, b, c, lda, ldc, bias := Int("a"), Int("b"), Int("c"), Bytes("lda"), Bytes("ldc"), Int("bias")
 	lda3, lda5 := triple(lda), GP64()
 	LEAQ(Mem{Base: lda, Index: lda, Scale: 4}, lda5)
 	groups(func(name string, rows int) {
@@ -126,20 +97,20 @@ func rowProduct() {
 		begin(name, bias, sum)
 		multiply(name, copyOf(b), sum, func(u, i int) Mem {
 			if i == 5 {
-				return Mem{Base: at, Index: lda5, Scale: 1, Disp: u * float}
+				return Mem{Base: at, Index: lda5, Scale: 1, Disp: u * Float}
 			}
 			if i == 4 {
-				return Mem{Base: at, Index: lda, Scale: 4, Disp: u * float}
+				return Mem{Base: at, Index: lda, Scale: 4, Disp: u * Float}
 			}
-			return times(at, lda, lda3, i, u*float)
-		}, func(n int) { ADDQ(Imm(uint64(n*float)), at) })
+			return times(at, lda, lda3, i, u*Float)
+		}, func(n int) { ADDQ(Imm(uint64(n*Float)), at) })
 		store(name, c, ldc, sum, 72)
 		LEAQ(Mem{Base: a, Index: lda, Scale: 4}, a)
 		if rows == 6 {
 			LEAQ(Mem{Base: a, Index: lda, Scale: 2}, a)
 		}
 	})
-	done()
+	Done()
 }
 
 // begin starts sums from the bias of their rows, or from 0.
@@ -147,9 +118,9 @@ func begin(name string, bias reg.Register, sum []reg.VecVirtual) {
 	TESTQ(bias, bias)
 	JZ(LabelRef(name + "_plain"))
 	for i := range sum {
-		VBROADCASTSS(Mem{Base: bias, Disp: i / width * float}, sum[i])
+		VBROADCASTSS(Mem{Base: bias, Disp: i / width * Float}, sum[i])
 	}
-	ADDQ(Imm(uint64(len(sum)/width*float)), bias)
+	ADDQ(Imm(uint64(len(sum)/width*Float)), bias)
 	JMP(LabelRef(name + "_begun"))
 	Label(name + "_plain")
 	for _, s := range sum {
@@ -160,7 +131,7 @@ func begin(name string, bias reg.Register, sum []reg.VecVirtual) {
 
 // multiply adds up rows x 16 sums over k. Element i of step u is at(u, i); advance goes on by so many steps.
 func multiply(name string, b reg.Register, sum []reg.VecVirtual, at func(u, i int) Mem, advance func(n int)) {
-	k := load("k")
+	k := Int("k")
 	n := copyOf(k)
 	SHRQ(Imm(2), n)
 	JZ(LabelRef(name + "_rest"))
@@ -169,7 +140,7 @@ func multiply(name string, b reg.Register, sum []reg.VecVirtual, at func(u, i in
 		step(b, u, sum, func(i int) Mem { return at(u, i) })
 	}
 	advance(unroll)
-	ADDQ(U32(unroll*width*vector*float), b)
+	ADDQ(U32(unroll*width*Vector*Float), b)
 	DECQ(n)
 	JNZ(LabelRef(name + "_steps"))
 	Label(name + "_rest")
@@ -178,7 +149,7 @@ func multiply(name string, b reg.Register, sum []reg.VecVirtual, at func(u, i in
 	Label(name + "_step")
 	step(b, 0, sum, func(i int) Mem { return at(0, i) })
 	advance(1)
-	ADDQ(Imm(width*vector*float), b)
+	ADDQ(Imm(width*Vector*Float), b)
 	DECQ(k)
 	JNZ(LabelRef(name + "_step"))
 	Label(name + "_summed")
@@ -188,7 +159,7 @@ func multiply(name string, b reg.Register, sum []reg.VecVirtual, at func(u, i in
 func step(b reg.Register, u int, sum []reg.VecVirtual, at func(i int) Mem) {
 	bs, as := ymms(width), ymms(2)
 	for v := range bs {
-		VMOVUPS(Mem{Base: b, Disp: (u*width + v) * vector * float}, bs[v])
+		VMOVUPS(Mem{Base: b, Disp: (u*width + v) * Vector * Float}, bs[v])
 	}
 	for i := 0; i < len(sum)/width; i += len(as) {
 		for r := range as {
@@ -205,28 +176,28 @@ func step(b reg.Register, u int, sum []reg.VecVirtual, at func(i int) Mem) {
 // taps is a product of six rows of A that are one and the same, read from six places.
 func taps() {
 	const rows = 6
-	start("panelTaps", "func(rows, cols int, x *float32, offsets *int, step, jump int, b, c *float32, ldc int)")
-	x, b, c, ldc, offsets, step4, n := load("x"), load("b"), load("c"), bytes("ldc"), load("offsets"), bytes("step"), load("rows")
+	Start("panelTaps", "(rows, cols int, x *float32, offsets *int, step, jump int, b, c *float32, ldc int)")
+	x, b, c, ldc, offsets, step4, n := Int("x"), Int("b"), Int("c"), Bytes("ldc"), Int("offsets"), Bytes("step"), Int("rows")
 	var off [rows]reg.Register
 	for i := range off {
 		off[i] = GP64()
 		MOVQ(Mem{Base: offsets, Disp: 8 * i}, off[i])
 	}
-	sum := zeroed(rows * width)
+	sum := Zeroed(rows * width)
 	Label("row")
-	left := load("cols")
+	left := Int("cols")
 	Label("col")
-	step(b, 0, sum, func(i int) Mem { return Mem{Base: x, Index: off[i], Scale: float} })
+	step(b, 0, sum, func(i int) Mem { return Mem{Base: x, Index: off[i], Scale: Float} })
 	ADDQ(step4, x)
-	ADDQ(Imm(width*vector*float), b)
+	ADDQ(Imm(width*Vector*Float), b)
 	DECQ(left)
 	JNZ(LabelRef("col"))
-	jump := bytes("jump")
+	jump := Bytes("jump")
 	ADDQ(jump, x)
 	DECQ(n)
 	JNZ(LabelRef("row"))
 	rowsOf(c, ldc, sum, true)
-	done()
+	Done()
 }
 
 // times is p + i*step + disp for i from 0 to 3, given step and 3*step.
@@ -255,7 +226,7 @@ func store(name string, c, ldc reg.Register, sum []reg.VecVirtual, addAt int) {
 
 func rowsOf(c, ldc reg.Register, sum []reg.VecVirtual, add bool) {
 	for i, s := range sum {
-		at := Mem{Base: c, Disp: i % width * vector * float}
+		at := Mem{Base: c, Disp: i % width * Vector * Float}
 		if add {
 			VADDPS(at, s, s)
 		}
@@ -268,21 +239,21 @@ func rowsOf(c, ldc reg.Register, sum []reg.VecVirtual, add bool) {
 
 // transpose turns eight rows of src into eight columns of dst, eight steps at a time.
 func transpose() {
-	start("panelTranspose", "func(dst *float32, ldd int, src *float32, lds, rows, eights int, factor float32)")
-	dst, ldd, src, lds, rows := load("dst"), bytes("ldd"), load("src"), bytes("lds"), load("rows")
+	Start("panelTranspose", "(dst *float32, ldd int, src *float32, lds, rows, eights int, factor float32)")
+	dst, ldd, src, lds, rows := Int("dst"), Bytes("ldd"), Int("src"), Bytes("lds"), Int("rows")
 	p := []reg.Register{src}
-	for i := 1; i < vector; i++ { // rows past the last one are that one again
+	for i := 1; i < Vector; i++ { // rows past the last one are that one again
 		next := GP64()
 		LEAQ(Mem{Base: p[i-1], Index: lds, Scale: 1}, next)
 		CMPQ(rows, Imm(uint64(i)))
 		CMOVQLE(p[i-1], next)
 		p = append(p, next)
 	}
-	off, n := GP64(), load("eights")
+	off, n := GP64(), Int("eights")
 	XORQ(off, off)
 	Label("eight")
-	var quads, cols [vector]reg.VecVirtual
-	for h := 0; h < vector; h += 4 {
+	var quads, cols [Vector]reg.VecVirtual
+	for h := 0; h < Vector; h += 4 {
 		copy(quads[h:], quartered(p[h:h+4], off))
 	}
 	for i := range 4 {
@@ -297,10 +268,10 @@ func transpose() {
 		VMOVUPS(cols[i], Mem{Base: dst})
 		ADDQ(ldd, dst)
 	}
-	ADDQ(Imm(vector*float), off)
+	ADDQ(Imm(Vector*Float), off)
 	DECQ(n)
 	JNZ(LabelRef("eight"))
-	done()
+	Done()
 }
 
 // quartered turns four rows of eight into columns i and i+4, for i from 0 to 3.
@@ -322,49 +293,49 @@ func quartered(rows []reg.Register, off reg.Register) []reg.VecVirtual {
 
 // pack copies rows, multiplied, and sees whether x*0 is 0 for all of them.
 func pack() {
-	start("panelPack", "func(dst, src *float32, lds, rows int, mask *int32, factor float32, flags *float32)")
-	dst, src, lds, n, mask, flags := load("dst"), load("src"), bytes("lds"), load("rows"), load("mask"), load("flags")
-	masks, x, zero, factor, flag := ymms(width), ymms(width), zeroed(1)[0], YMM(), YMM()
+	Start("panelPack", "(dst, src *float32, lds, rows int, mask *int32, factor float32, flags *float32)")
+	dst, src, lds, n, mask, flags := Int("dst"), Int("src"), Bytes("lds"), Int("rows"), Int("mask"), Int("flags")
+	masks, x, zero, factor, flag := ymms(width), ymms(width), Zeroed(1)[0], YMM(), YMM()
 	for v := range masks {
-		VMOVUPS(Mem{Base: mask, Disp: v * vector * float}, masks[v])
+		VMOVUPS(Mem{Base: mask, Disp: v * Vector * Float}, masks[v])
 	}
 	VBROADCASTSS(NewParamAddr("factor", 40), factor)
 	VMOVUPS(Mem{Base: flags}, flag)
 	Label("row")
 	for v := range x {
-		VMASKMOVPS(Mem{Base: src, Disp: v * vector * float}, masks[v], x[v])
+		VMASKMOVPS(Mem{Base: src, Disp: v * Vector * Float}, masks[v], x[v])
 		VFMADD231PS(x[v], zero, flag)
 		VMULPS(factor, x[v], x[v])
-		VMOVUPS(x[v], Mem{Base: dst, Disp: v * vector * float})
+		VMOVUPS(x[v], Mem{Base: dst, Disp: v * Vector * Float})
 	}
 	ADDQ(lds, src)
-	ADDQ(Imm(width*vector*float), dst)
+	ADDQ(Imm(width*Vector*Float), dst)
 	DECQ(n)
 	JNZ(LabelRef("row"))
 	VMOVUPS(flag, Mem{Base: flags})
-	done()
+	Done()
 }
 
 // move goes, for each patch, over channels, between planes and the rows of a panel.
 func move(name string, body func(plane, row reg.Register, masks []reg.VecVirtual, first bool)) {
-	start(name, "func(panel *float32, rows int, planes *float32, plane, channels, count int, patches *byte)")
-	panel, rows, planes, plane := load("panel"), load("rows"), load("planes"), bytes("plane")
-	count, patches := load("count"), load("patches")
+	Start(name, "(panel *float32, rows int, planes *float32, plane, channels, count int, patches *byte)")
+	panel, rows, planes, plane := Int("panel"), Int("rows"), Int("planes"), Bytes("plane")
+	count, patches := Int("count"), Int("patches")
 	SHLQ(Imm(6), rows) // bytes between the rows of one tap
 	lane := GLOBL(name+"_lanes", RODATA|NOPTR)
-	for i := range width * vector {
-		DATA(i*float, U32(uint32(i)))
+	for i := range width * Vector {
+		DATA(i*Float, U32(uint32(i)))
 	}
 	one := func(label string, first bool) {
-		from, row, n := GP64(), copyOf(panel), load("channels")
+		from, row, n := GP64(), copyOf(panel), Int("channels")
 		MOVQ(Mem{Base: patches}, from)
-		LEAQ(Mem{Base: planes, Index: from, Scale: float}, from)
+		LEAQ(Mem{Base: planes, Index: from, Scale: Float}, from)
 		masks := ymms(width)
 		for v := range masks { // lo <= lane and hi > lane
 			lo, hi, l := YMM(), YMM(), YMM()
 			VPBROADCASTD(Mem{Base: patches, Disp: 8}, lo)
 			VPBROADCASTD(Mem{Base: patches, Disp: 12}, hi)
-			VMOVUPS(lane.Offset(v*vector*float), l)
+			VMOVUPS(lane.Offset(v*Vector*Float), l)
 			VPCMPGTD(l, lo, lo)
 			VPCMPGTD(l, hi, hi)
 			VPANDN(hi, lo, masks[v])
@@ -384,25 +355,25 @@ func move(name string, body func(plane, row reg.Register, masks []reg.VecVirtual
 	one("next", false)
 	JNZ(LabelRef("more"))
 	Label("end")
-	done()
+	Done()
 }
 
 func gather(plane, row reg.Register, masks []reg.VecVirtual, first bool) {
 	for v, mask := range masks {
 		x := YMM()
-		VMASKMOVPS(Mem{Base: plane, Disp: v * vector * float}, mask, x)
+		VMASKMOVPS(Mem{Base: plane, Disp: v * Vector * Float}, mask, x)
 		if !first {
-			VORPS(Mem{Base: row, Disp: v * vector * float}, x, x)
+			VORPS(Mem{Base: row, Disp: v * Vector * Float}, x, x)
 		}
-		VMOVUPS(x, Mem{Base: row, Disp: v * vector * float})
+		VMOVUPS(x, Mem{Base: row, Disp: v * Vector * Float})
 	}
 }
 
 func scatter(plane, row reg.Register, masks []reg.VecVirtual, _ bool) {
 	for v, mask := range masks {
 		x := YMM()
-		VANDPS(Mem{Base: row, Disp: v * vector * float}, mask, x)
-		VADDPS(Mem{Base: plane, Disp: v * vector * float}, x, x)
-		VMOVUPS(x, Mem{Base: plane, Disp: v * vector * float})
+		VANDPS(Mem{Base: row, Disp: v * Vector * Float}, mask, x)
+		VADDPS(Mem{Base: plane, Disp: v * Vector * Float}, x, x)
+		VMOVUPS(x, Mem{Base: plane, Disp: v * Vector * Float})
 	}
 }

@@ -2,10 +2,7 @@ package kernel_test
 
 import (
 	"fmt"
-	"math"
-	"runtime"
 	"testing"
-	"time"
 
 	"github.com/thimble-ml/thimble/internal/kernel"
 	"github.com/thimble-ml/thimble/internal/kernel/kerneltest"
@@ -90,18 +87,4 @@ func BenchmarkAttention(b *testing.B) {
 			run("columns", 8*64, a.ColumnChunks(), a.BackwardColumns)
 		}
 	}
-}
-
-// perSecond runs f and reports the operations a second of the processor's time, of the fastest run.
-func perSecond(b *testing.B, operations float64, f func()) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	best := time.Duration(math.MaxInt64)
-	for b.Loop() {
-		from := cpuTime()
-		f()
-		best = min(best, cpuTime()-from)
-	}
-	b.ReportMetric(operations/float64(best.Nanoseconds()), "GFLOP/s")
-	b.ReportMetric(float64(best.Microseconds()), "us")
 }

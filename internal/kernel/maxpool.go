@@ -48,6 +48,9 @@ func MaxPool[T Float](p *Pool, y, x []T, codes []uint8, lo, hi int) {
 		codes = codes[p.CodeBytes(lo):p.CodeBytes(hi)]
 		clear(codes)
 	}
+	if maxPoolFast(p, y, x, codes, lo, hi) {
+		return
+	}
 	bits := p.codeBits()
 	small := p.Kernel == [2]int{2, 2} && p.Pad == [2]int{}
 	var at [256]uint16
@@ -137,6 +140,9 @@ func codeAt(codes []uint8, bits, i int) int {
 
 // MaxPoolBackward fills planes [lo, hi) of dx with the gradient of x, or adds it.
 func MaxPoolBackward[T Float](p *Pool, dx []T, add bool, g []T, codes []uint8, lo, hi int) {
+	if maxPoolBackFast(p, dx, add, g, codes, lo, hi) {
+		return
+	}
 	if !add {
 		clear(dx[lo*p.plane() : hi*p.plane()])
 	}

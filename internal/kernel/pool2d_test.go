@@ -8,13 +8,17 @@ import (
 )
 
 func TestMaxPool(t *testing.T) {
-	kerneltest.MaxPool(t, kernel.MaxPool[float32], kernel.MaxPoolBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.MaxPool(t, kernel.MaxPool[float32], kernel.MaxPoolBackward[float32])
+	})
 	kerneltest.MaxPool(t, kernel.MaxPool[float64], kernel.MaxPoolBackward[float64])
 	kerneltest.MaxPoolCodes(t)
 }
 
 func TestAvgPool(t *testing.T) {
-	kerneltest.AvgPool(t, kernel.AvgPoolForward[float32], kernel.AvgPoolBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.AvgPool(t, kernel.AvgPoolForward[float32], kernel.AvgPoolBackward[float32])
+	})
 	kerneltest.AvgPool(t, kernel.AvgPoolForward[float64], kernel.AvgPoolBackward[float64])
 }
 
@@ -24,21 +28,21 @@ func BenchmarkPool(b *testing.B) {
 	over := kernel.Pool{Planes: planes, In: p.In, Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}, Out: p.Out}
 	x, y := kerneltest.Rand[float32](planes*size*size, 1), kerneltest.Rand[float32](planes*size*size/4, 2)
 	for name, p := range map[string]*kernel.Pool{"2x2": &p, "3x3": &over} {
-		codes := make([]uint8, p.CodeBytes(len(y)))
-		b.Run("max/"+name, func(b *testing.B) {
-			perElement(b, len(x), 5, func() {
+		codes, a := make([]uint8, p.CodeBytes(len(y))), kernel.AvgPool{Pool: *p}
+		for kind, f := range map[string]func(){
+			"max": func() {
 				chunked(len(y), func(lo, hi int) { kernel.MaxPool(p, y, x, codes, lo, hi) })
-			})
-		})
-		b.Run("maxback/"+name, func(b *testing.B) {
-			perElement(b, len(x), 5, func() { kernel.MaxPoolBackward(p, x, false, y, codes, 0, planes) })
-		})
-		a := kernel.AvgPool{Pool: *p}
-		b.Run("avg/"+name, func(b *testing.B) {
-			perElement(b, len(x), 5, func() { kernel.AvgPoolForward(&a, y, x, 0, planes) })
-		})
-		b.Run("avgback/"+name, func(b *testing.B) {
-			perElement(b, len(x), 5, func() { kernel.AvgPoolBackward(&a, x, false, y, 0, planes) })
-		})
+			},
+			"maxback": func() { kernel.MaxPoolBackward(p, x, false, y, codes, 0, planes) },
+			"avg":     func() { kernel.AvgPoolForward(&a, y, x, 0, planes) },
+			"avgback": func() { kernel.AvgPoolBackward(&a, x, false, y, 0, planes) },
+		} {
+			for _, family := range kernel.Families() {
+				b.Run(kind+"/"+name+"/"+family, func(b *testing.B) {
+					kernel.UseFamily(b, family)
+					b.ReportMetric(float64(fastest(b, f).Nanoseconds())/float64(len(x)), "ns/elem")
+				})
+			}
+		}
 	}
 }

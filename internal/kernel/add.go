@@ -12,13 +12,16 @@ type Number interface {
 func Add[T Number](dst, a, b Strided[T], lo, hi int) {
 	var w walk
 	w.start(lo, dst.Shape, dst.Strides, a.Strides, b.Strides)
+	elems := Elems(dst.Shape)
 	for n := 0; lo < hi; lo += n {
 		n = w.run(hi - lo)
 		sd, sa, sb := w.step[0], w.step[1], w.step[2]
 		d, x, y := dst.Data[w.off[0]:], a.Data[w.off[1]:], b.Data[w.off[2]:]
 		switch {
 		case sd == 1 && sa == 1 && sb == 1:
-			addRow(d[:n], x[:n], y[:n])
+			if !addStream(d[:n], x[:n], y[:n], elems) {
+				addRow(d[:n], x[:n], y[:n])
+			}
 		case sd == 1 && sa == 1 && sb == 0:
 			addScalarRow(d[:n], x[:n], y[0])
 		case sd == 1 && sa == 0 && sb == 1:

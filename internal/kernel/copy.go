@@ -10,9 +10,13 @@ package kernel
 func Copy[T any](dst, src Strided[T], lo, hi int) {
 	var w walk
 	w.start(lo, dst.Shape, dst.Strides, src.Strides, src.Strides)
+	elems := Elems(dst.Shape)
 	for n := 0; lo < hi; lo += n {
 		n = w.run(hi - lo)
-		copyRun(dst.Data[w.off[0]:], src.Data[w.off[1]:], n, w.step[0], w.step[1])
+		d, s, sd, ss := dst.Data[w.off[0]:], src.Data[w.off[1]:], w.step[0], w.step[1]
+		if sd != 1 || ss != 1 || !copyStream(d[:n], s[:n], elems) {
+			copyRun(d, s, n, sd, ss)
+		}
 		w.next(n)
 	}
 }

@@ -83,6 +83,63 @@ end5:
 	VZEROUPPER
 	RET
 
+// func rowAddStream(n int, d *float32, x *float32, y *float32)
+// Requires: AVX, MMX+
+TEXT ·rowAddStream(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), AX
+	MOVQ d+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ y+24(FP), BX
+	XORQ SI, SI
+
+next1:
+	VMOVUPS  (DX)(SI*1), Y0
+	VMOVUPS  (BX)(SI*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTPS Y0, (CX)(SI*1)
+	VMOVUPS  32(DX)(SI*1), Y0
+	VMOVUPS  32(BX)(SI*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTPS Y0, 32(CX)(SI*1)
+	VMOVUPS  64(DX)(SI*1), Y0
+	VMOVUPS  64(BX)(SI*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTPS Y0, 64(CX)(SI*1)
+	VMOVUPS  96(DX)(SI*1), Y0
+	VMOVUPS  96(BX)(SI*1), Y1
+	VADDPS   Y1, Y0, Y0
+	VMOVNTPS Y0, 96(CX)(SI*1)
+	ADDQ     $0x80, SI
+	SUBQ     $0x20, AX
+	JNZ      next1
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func rowCopyStream(n int, d *float32, x *float32)
+// Requires: AVX, MMX+
+TEXT ·rowCopyStream(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ d+8(FP), CX
+	MOVQ x+16(FP), DX
+	XORQ BX, BX
+
+next1:
+	VMOVUPS  (DX)(BX*1), Y0
+	VMOVNTPS Y0, (CX)(BX*1)
+	VMOVUPS  32(DX)(BX*1), Y0
+	VMOVNTPS Y0, 32(CX)(BX*1)
+	VMOVUPS  64(DX)(BX*1), Y0
+	VMOVNTPS Y0, 64(CX)(BX*1)
+	VMOVUPS  96(DX)(BX*1), Y0
+	VMOVNTPS Y0, 96(CX)(BX*1)
+	ADDQ     $0x80, BX
+	SUBQ     $0x20, AX
+	JNZ      next1
+	SFENCE
+	VZEROUPPER
+	RET
+
 // func rowSub(n int, d *float32, x *float32, y *float32)
 // Requires: AVX
 TEXT ·rowSub(SB), NOSPLIT, $0-32

@@ -103,6 +103,10 @@ func arithmeticKernels() []rowKernel {
 		d, x, y := flat(o.dst(n)), flat(o.src(n)), flat(o.src(n))
 		return func() { kernel.Add(d, x, y, 0, n) }
 	})
+	add("copy", 8, func(o *operands, n int) func() {
+		d, x := flat(o.dst(n)), flat(o.src(n))
+		return func() { kernel.Copy(d, x, 0, n) }
+	})
 	add("accumulate", 12, func(o *operands, n int) func() {
 		d, x := flat(o.dst(n)), flat(o.src(n))
 		return func() { kernel.Accumulate(d, x, 0, n) }
@@ -421,5 +425,35 @@ func compareRows(t *testing.T, k rowKernel, n, offset, special int) {
 				require.Failf(t, "families differ", "%s: %d elements at %d: number %d is %v, plain Go %v", f, n, offset, i, got[i], w)
 			}
 		}
+	}
+}
+
+// What is too large for caches is written past them, to the same numbers, wherever it begins and ends.
+func TestRowStreams(t *testing.T) {
+	const n = 4<<20 + 77
+	shape := []int{n}
+	x, y, d := make([]float32, n), make([]float32, n), make([]float32, n+8)
+	for i := range x {
+		x[i], y[i] = float32(i), float32(i%7)
+	}
+	for offset := range 3 {
+		to := kernel.Contiguous(d[3*offset:], shape)
+		for c := range kernel.Chunks(n) {
+			lo, hi := kernel.Range(n, c)
+			kernel.Add(to, kernel.Contiguous(x, shape), kernel.Contiguous(y, shape), lo, hi)
+		}
+		for i, v := range to.Data[:n] {
+			if v != x[i]+y[i] {
+				t.Fatalf("element %d of the sum is %v", i, v)
+			}
+		}
+		kernel.Copy(to, kernel.Contiguous(x, shape), 0, n)
+		for i, v := range to.Data[:n] {
+			if v != x[i] {
+				t.Fatalf("element %d of the copy is %v", i, v)
+			}
+		}
+		kernel.Add(to, to, kernel.Contiguous(y, shape), 1, n-1) // in place
+		require.Equal(t, []float32{x[0], x[1] + y[1], x[n-2] + y[n-2], x[n-1]}, []float32{to.Data[0], to.Data[1], to.Data[n-2], to.Data[n-1]})
 	}
 }

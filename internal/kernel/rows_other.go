@@ -4,6 +4,10 @@ package kernel
 
 func addFast[T Number]([]T, []T, []T) bool { return false }
 
+func addStream[T Number]([]T, []T, []T, int) bool { return false }
+
+func copyStream[T any]([]T, []T, int) bool { return false }
+
 func addScalarFast[T Number]([]T, []T, T) bool { return false }
 
 func scaleFast[T Number]([]T, bool, []T, T) bool { return false }

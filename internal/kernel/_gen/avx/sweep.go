@@ -46,6 +46,22 @@ func Sweep(n reg.GPVirtual, unroll int, body func(At)) {
 	Label(end)
 }
 
+// Stream goes through n elements, n a multiple of 32 above 0, and writes what body makes of them to d, past the caches. d
+// lies on a boundary of 32 bytes.
+func Stream(n, d reg.GPVirtual, body func(At) reg.VecVirtual) {
+	off, next := GP64(), label("next")
+	XORQ(off, off)
+	Label(next)
+	for i := range 4 {
+		at := At{Step: i, off: off}
+		VMOVNTPS(body(at), at.mem(d))
+	}
+	ADDQ(Imm(4*Vector*Float), off)
+	SUBQ(Imm(4*Vector), n)
+	JNZ(LabelRef(next))
+	SFENCE()
+}
+
 // maskOf is a mask of n elements, 1 to 7.
 func maskOf(n reg.GPVirtual) reg.VecVirtual {
 	mask, at := YMM(), GP64()

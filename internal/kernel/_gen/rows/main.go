@@ -19,6 +19,7 @@ const unroll = 4
 func main() {
 	Begin()
 	zip("rowAdd", apply(VADDPS))
+	streams()
 	zip("rowSub", apply(VSUBPS))
 	zip("rowMul", apply(VMULPS))
 	zip("rowDiv", apply(VDIVPS))
@@ -50,6 +51,23 @@ func zip(name string, f func(x, y reg.VecVirtual) reg.VecVirtual) {
 	Start(name, "(n int, d, x, y *float32)")
 	n, d, x, y := Int("n"), Int("d"), Int("x"), Int("y")
 	Sweep(n, unroll, func(at At) { at.Store(f(at.Load(x), at.Load(y)), d) })
+	Done()
+}
+
+// streams writes d = x + y, and d = x, past the caches.
+func streams() {
+	Start("rowAddStream", "(n int, d, x, y *float32)")
+	n, d, x, y := Int("n"), Int("d"), Int("x"), Int("y")
+	Stream(n, d, func(at At) reg.VecVirtual {
+		v := at.Load(x)
+		VADDPS(at.Load(y), v, v)
+		return v
+	})
+	Done()
+
+	Start("rowCopyStream", "(n int, d, x *float32)")
+	n, d, x = Int("n"), Int("d"), Int("x")
+	Stream(n, d, func(at At) reg.VecVirtual { return at.Load(x) })
 	Done()
 }
 

@@ -146,6 +146,9 @@ func overRow[T Float](d []T, add bool, g, y []T) {
 
 // divisorRow is the gradient of the y of x/y. y^2, which may overflow, is not formed.
 func divisorRow[T Float](d []T, add bool, g, x, y []T) {
+	if divisorFast(d, add, g, x, y) {
+		return
+	}
 	g, x, y = g[:len(d)], x[:len(d)], y[:len(d)]
 	for i := range d {
 		w := float64(y[i])

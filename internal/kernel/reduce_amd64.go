@@ -46,6 +46,29 @@ func downAdd(n int, sums *float64, x *float32, stride int)
 //go:noescape
 func downAdd4(n int, sums *float64, x *float32, stride int)
 
+// downSquares adds x^2 to sums.
+//
+//go:noescape
+func downSquares(n int, sums *float64, x *float32)
+
+// downDistances adds (x-m)^2 to sums.
+//
+//go:noescape
+func downDistances(n int, sums *float64, x *float32, m *float64)
+
+// downLargest makes tops the larger of themselves and k x.
+//
+//go:noescape
+func downLargest(n int, tops *float64, x *float32, k float64)
+
+//go:noescape
+func rowAdd64(n int, sums, x *float64)
+
+// rowNarrow is d = or += x, rounded.
+//
+//go:noescape
+func rowNarrow(n int, d *float32, add bool, x *float64)
+
 // scans says whether a routine that reads x runs its AVX2 version, and touches x.
 func scans[T any](x []T) bool {
 	if !worthAVX2[T](len(x)) {
@@ -121,5 +144,45 @@ func addDownFast[T summand, A accumulator](acc []A, x []T, n, stride int) bool {
 		downAdd(m, sums, begin(x), stride)
 		x = x[min(stride, len(x)):]
 	}
+	return true
+}
+
+func squaresDownFast[T Float](sums []float64, x []T) bool {
+	if !scans(x[:len(sums)]) {
+		return false
+	}
+	downSquares(len(sums), &sums[0], begin(x))
+	return true
+}
+
+func distanceDownFast[T Float](sums []float64, x []T, m []float64) bool {
+	if !scans(x[:len(sums)]) {
+		return false
+	}
+	downDistances(len(sums), &sums[0], begin(x), &m[:len(sums)][0])
+	return true
+}
+
+func maxDownFast[T Float](tops []float64, x []T, k float64) bool {
+	if !scans(x[:len(tops)]) {
+		return false
+	}
+	downLargest(len(tops), &tops[0], begin(x), k)
+	return true
+}
+
+func addSumsFast(sums, x []float64) bool {
+	if !useAVX2 || len(sums) < 8 {
+		return false
+	}
+	rowAdd64(len(sums), &sums[0], &x[:len(sums)][0])
+	return true
+}
+
+func narrowFast[T Float](d []T, add bool, x []float64) bool {
+	if !ready(d) {
+		return false
+	}
+	rowNarrow(len(d), begin(d), add, &x[:len(d)][0])
 	return true
 }

@@ -679,3 +679,310 @@ tail4:
 end5:
 	VZEROUPPER
 	RET
+
+// func downSquares(n int, sums *float64, x *float32)
+// Requires: AVX, AVX2
+TEXT ·downSquares(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ sums+8(FP), CX
+	MOVQ x+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+	JLT  tail4
+
+one3:
+	VMOVUPD   (CX)(BX*2), Y0
+	VMOVUPD   32(CX)(BX*2), Y1
+	VCVTPS2PD (DX)(BX*1), Y2
+	VCVTPS2PD 16(DX)(BX*1), Y3
+	VMULPD    Y2, Y2, Y2
+	VMULPD    Y3, Y3, Y3
+	VADDPD    Y2, Y0, Y0
+	VADDPD    Y3, Y1, Y1
+	VMOVUPD   Y0, (CX)(BX*2)
+	VMOVUPD   Y1, 32(CX)(BX*2)
+	ADDQ      $0x20, BX
+	SUBQ      $0x08, AX
+	JGE       one3
+
+tail4:
+	ADDQ         $0x08, AX
+	JZ           end5
+	LEAQ         masks<>+32(SB), SI
+	NEGQ         AX
+	VMOVUPS      (SI)(AX*4), Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPMOVSXDQ    X0, Y3
+	VPMOVSXDQ    X4, Y4
+	VMASKMOVPD   (CX)(BX*2), Y3, Y1
+	VMASKMOVPD   32(CX)(BX*2), Y4, Y2
+	VMASKMOVPS   (DX)(BX*1), Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X5
+	VCVTPS2PD    X0, Y0
+	VCVTPS2PD    X5, Y5
+	VMULPD       Y0, Y0, Y0
+	VMULPD       Y5, Y5, Y5
+	VADDPD       Y0, Y1, Y1
+	VADDPD       Y5, Y2, Y2
+	VMASKMOVPD   Y1, Y3, (CX)(BX*2)
+	VMASKMOVPD   Y2, Y4, 32(CX)(BX*2)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func downDistances(n int, sums *float64, x *float32, m *float64)
+// Requires: AVX, AVX2
+TEXT ·downDistances(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), AX
+	MOVQ sums+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ m+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+	JLT  tail4
+
+one3:
+	VMOVUPD   (CX)(SI*2), Y0
+	VMOVUPD   32(CX)(SI*2), Y1
+	VCVTPS2PD (DX)(SI*1), Y2
+	VCVTPS2PD 16(DX)(SI*1), Y3
+	VMOVUPD   (BX)(SI*2), Y4
+	VMOVUPD   32(BX)(SI*2), Y5
+	VSUBPD    Y4, Y2, Y2
+	VSUBPD    Y5, Y3, Y3
+	VMULPD    Y2, Y2, Y2
+	VMULPD    Y3, Y3, Y3
+	VADDPD    Y2, Y0, Y0
+	VADDPD    Y3, Y1, Y1
+	VMOVUPD   Y0, (CX)(SI*2)
+	VMOVUPD   Y1, 32(CX)(SI*2)
+	ADDQ      $0x20, SI
+	SUBQ      $0x08, AX
+	JGE       one3
+
+tail4:
+	ADDQ         $0x08, AX
+	JZ           end5
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPMOVSXDQ    X0, Y3
+	VPMOVSXDQ    X4, Y4
+	VMASKMOVPD   (CX)(SI*2), Y3, Y1
+	VMASKMOVPD   32(CX)(SI*2), Y4, Y2
+	VMASKMOVPS   (DX)(SI*1), Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X5
+	VCVTPS2PD    X0, Y0
+	VCVTPS2PD    X5, Y5
+	VMASKMOVPD   (BX)(SI*2), Y3, Y6
+	VMASKMOVPD   32(BX)(SI*2), Y4, Y7
+	VSUBPD       Y6, Y0, Y0
+	VSUBPD       Y7, Y5, Y5
+	VMULPD       Y0, Y0, Y0
+	VMULPD       Y5, Y5, Y5
+	VADDPD       Y0, Y1, Y1
+	VADDPD       Y5, Y2, Y2
+	VMASKMOVPD   Y1, Y3, (CX)(SI*2)
+	VMASKMOVPD   Y2, Y4, 32(CX)(SI*2)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func downLargest(n int, tops *float64, x *float32, k float64)
+// Requires: AVX, AVX2
+TEXT ·downLargest(SB), NOSPLIT, $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         tops+8(FP), CX
+	MOVQ         x+16(FP), DX
+	VBROADCASTSD k+24(FP), Y0
+	XORQ         BX, BX
+	SUBQ         $0x08, AX
+	JLT          tail4
+
+one3:
+	VMOVUPD   (CX)(BX*2), Y1
+	VMOVUPD   32(CX)(BX*2), Y2
+	VCVTPS2PD (DX)(BX*1), Y3
+	VCVTPS2PD 16(DX)(BX*1), Y4
+	VMULPD    Y0, Y3, Y3
+	VMAXPD    Y1, Y3, Y5
+	VMAXPD    Y3, Y1, Y6
+	VANDPD    Y6, Y5, Y5
+	VCMPPD    $0x03, Y3, Y1, Y6
+	VORPS     Y6, Y5, Y5
+	VMULPD    Y0, Y4, Y4
+	VMAXPD    Y2, Y4, Y1
+	VMAXPD    Y4, Y2, Y3
+	VANDPD    Y3, Y1, Y1
+	VCMPPD    $0x03, Y4, Y2, Y3
+	VORPS     Y3, Y1, Y1
+	VMOVUPD   Y5, (CX)(BX*2)
+	VMOVUPD   Y1, 32(CX)(BX*2)
+	ADDQ      $0x20, BX
+	SUBQ      $0x08, AX
+	JGE       one3
+
+tail4:
+	ADDQ         $0x08, AX
+	JZ           end5
+	LEAQ         masks<>+32(SB), SI
+	NEGQ         AX
+	VMOVUPS      (SI)(AX*4), Y1
+	VEXTRACTI128 $0x01, Y1, X5
+	VPMOVSXDQ    X1, Y4
+	VPMOVSXDQ    X5, Y5
+	VMASKMOVPD   (CX)(BX*2), Y4, Y2
+	VMASKMOVPD   32(CX)(BX*2), Y5, Y3
+	VMASKMOVPS   (DX)(BX*1), Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X6
+	VCVTPS2PD    X1, Y1
+	VCVTPS2PD    X6, Y6
+	VMULPD       Y0, Y1, Y1
+	VMAXPD       Y2, Y1, Y7
+	VMAXPD       Y1, Y2, Y8
+	VANDPD       Y8, Y7, Y7
+	VCMPPD       $0x03, Y1, Y2, Y8
+	VORPS        Y8, Y7, Y7
+	VMULPD       Y0, Y6, Y6
+	VMAXPD       Y3, Y6, Y0
+	VMAXPD       Y6, Y3, Y1
+	VANDPD       Y1, Y0, Y0
+	VCMPPD       $0x03, Y6, Y3, Y1
+	VORPS        Y1, Y0, Y0
+	VMASKMOVPD   Y7, Y4, (CX)(BX*2)
+	VMASKMOVPD   Y0, Y5, 32(CX)(BX*2)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func rowAdd64(n int, sums *float64, x *float64)
+// Requires: AVX, AVX2
+TEXT ·rowAdd64(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ sums+8(FP), CX
+	MOVQ x+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+	JLT  tail4
+
+one3:
+	VMOVUPD (CX)(BX*2), Y0
+	VMOVUPD 32(CX)(BX*2), Y1
+	VMOVUPD (DX)(BX*2), Y2
+	VMOVUPD 32(DX)(BX*2), Y3
+	VADDPD  Y2, Y0, Y0
+	VADDPD  Y3, Y1, Y1
+	VMOVUPD Y0, (CX)(BX*2)
+	VMOVUPD Y1, 32(CX)(BX*2)
+	ADDQ    $0x20, BX
+	SUBQ    $0x08, AX
+	JGE     one3
+
+tail4:
+	ADDQ         $0x08, AX
+	JZ           end5
+	LEAQ         masks<>+32(SB), SI
+	NEGQ         AX
+	VMOVUPS      (SI)(AX*4), Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMOVSXDQ    X0, Y3
+	VPMOVSXDQ    X1, Y1
+	VMASKMOVPD   (CX)(BX*2), Y3, Y0
+	VMASKMOVPD   32(CX)(BX*2), Y1, Y2
+	VMASKMOVPD   (DX)(BX*2), Y3, Y4
+	VMASKMOVPD   32(DX)(BX*2), Y1, Y5
+	VADDPD       Y4, Y0, Y0
+	VADDPD       Y5, Y2, Y2
+	VMASKMOVPD   Y0, Y3, (CX)(BX*2)
+	VMASKMOVPD   Y2, Y1, 32(CX)(BX*2)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func rowNarrow(n int, d *float32, add bool, x *float64)
+// Requires: AVX, AVX2
+TEXT ·rowNarrow(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), AX
+	MOVQ d+8(FP), CX
+	MOVQ x+24(FP), DX
+	CMPB add+16(FP), $0x00
+	JEQ  no1
+	XORQ BX, BX
+	SUBQ $0x08, AX
+	JLT  tail5
+
+one4:
+	VMOVUPD     (DX)(BX*2), Y0
+	VMOVUPD     32(DX)(BX*2), Y1
+	VCVTPD2PSY  Y0, X0
+	VCVTPD2PSY  Y1, X1
+	VINSERTF128 $0x01, X1, Y0, Y0
+	VMOVUPS     (CX)(BX*1), Y1
+	VADDPS      Y1, Y0, Y0
+	VMOVUPS     Y0, (CX)(BX*1)
+	ADDQ        $0x20, BX
+	SUBQ        $0x08, AX
+	JGE         one4
+
+tail5:
+	ADDQ         $0x08, AX
+	JZ           end6
+	LEAQ         masks<>+32(SB), SI
+	NEGQ         AX
+	VMOVUPS      (SI)(AX*4), Y0
+	VEXTRACTI128 $0x01, Y0, X2
+	VPMOVSXDQ    X0, Y1
+	VPMOVSXDQ    X2, Y2
+	VMASKMOVPD   (DX)(BX*2), Y1, Y1
+	VMASKMOVPD   32(DX)(BX*2), Y2, Y2
+	VCVTPD2PSY   Y1, X1
+	VCVTPD2PSY   Y2, X2
+	VINSERTF128  $0x01, X2, Y1, Y1
+	VMASKMOVPS   (CX)(BX*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(BX*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	XORQ BX, BX
+	SUBQ $0x08, AX
+	JLT  tail10
+
+one9:
+	VMOVUPD     (DX)(BX*2), Y0
+	VMOVUPD     32(DX)(BX*2), Y1
+	VCVTPD2PSY  Y0, X0
+	VCVTPD2PSY  Y1, X1
+	VINSERTF128 $0x01, X1, Y0, Y0
+	VMOVUPS     Y0, (CX)(BX*1)
+	ADDQ        $0x20, BX
+	SUBQ        $0x08, AX
+	JGE         one9
+
+tail10:
+	ADDQ         $0x08, AX
+	JZ           end11
+	LEAQ         masks<>+32(SB), SI
+	NEGQ         AX
+	VMOVUPS      (SI)(AX*4), Y0
+	VEXTRACTI128 $0x01, Y0, X2
+	VPMOVSXDQ    X0, Y1
+	VPMOVSXDQ    X2, Y2
+	VMASKMOVPD   (DX)(BX*2), Y1, Y1
+	VMASKMOVPD   32(DX)(BX*2), Y2, Y2
+	VCVTPD2PSY   Y1, X1
+	VCVTPD2PSY   Y2, X2
+	VINSERTF128  $0x01, X2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(BX*1)
+
+end11:
+	VZEROUPPER
+	RET

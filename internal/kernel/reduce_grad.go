@@ -186,6 +186,9 @@ func signOf(v float64) float64 {
 // putRow fills d with z, or adds it.
 func putRow[T Float](d []T, add bool, z []float64) {
 	z = z[:len(d)]
+	if narrowFast(d, add, z) {
+		return
+	}
 	if add {
 		for i, v := range z {
 			d[i] += T(v)

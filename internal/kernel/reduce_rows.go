@@ -31,6 +31,9 @@ func absDown[T Float](a []float64, x []T) {
 }
 
 func squaresDown[T Float](a []float64, x []T) {
+	if squaresDownFast(a, x) {
+		return
+	}
 	x = x[:len(a)]
 	for i, v := range x {
 		a[i] += float64(v) * float64(v)
@@ -39,6 +42,9 @@ func squaresDown[T Float](a []float64, x []T) {
 
 // distanceDown adds (x-m)^2.
 func distanceDown[T Float](b []float64, x []T, m []float64) {
+	if distanceDownFast(b, x, m) {
+		return
+	}
 	x, m = x[:len(b)], m[:len(b)]
 	for i, v := range x {
 		d := float64(v) - m[i]
@@ -67,6 +73,9 @@ func maxRow[T Float](x []T, k float64) float64 {
 }
 
 func maxDown[T Float](a []float64, x []T, k float64) {
+	if maxDownFast(a, x, k) {
+		return
+	}
 	x = x[:len(a)]
 	for i, v := range x {
 		a[i] = max(a[i], k*float64(v))

@@ -89,6 +89,9 @@ func turn[T Float](p *RoPE, y []T, ys int, add bool, x []T, xs int, cos, sin []T
 func turnHalves[T Float](ya, yb []T, add bool, xa, xb, cos, sin []T) {
 	n := len(cos)
 	ya, yb, xa, xb, sin = ya[:n], yb[:n], xa[:n], xb[:n], sin[:n]
+	if turnFast(ya, yb, add, xa, xb, cos, sin) {
+		return
+	}
 	if add {
 		for i, c := range cos {
 			s, a, b := sin[i], xa[i], xb[i]

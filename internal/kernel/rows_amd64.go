@@ -46,6 +46,16 @@ func rowOver(n int, d *float32, add bool, x, y *float32)
 //go:noescape
 func rowShare(n int, d *float32, add bool, x, p, q *float32)
 
+// rowDivisor is to = or += -d (x/y/y).
+//
+//go:noescape
+func rowDivisor(n int, to *float32, add bool, d, x, y *float32)
+
+// rowTurn is ya = or += xa cos - xb sin, yb = or += xb cos + xa sin.
+//
+//go:noescape
+func rowTurn(n int, ya, yb *float32, add bool, xa, xb, cos, sin *float32)
+
 //go:noescape
 func rowAddScalar(n int, d, x *float32, k float32)
 
@@ -214,6 +224,26 @@ func shareFast[T Float](d []T, add bool, g, p, q []T) bool {
 		return false
 	}
 	rowShare(len(d), begin(d), add, begin(g), begin(p), begin(q))
+	return true
+}
+
+func divisorFast[T Float](d []T, add bool, g, x, y []T) bool {
+	if !ready(d, g, x, y) {
+		return false
+	}
+	rowDivisor(len(d), begin(d), add, begin(g), begin(x), begin(y))
+	return true
+}
+
+func turnFast[T Float](ya, yb []T, add bool, xa, xb, cos, sin []T) bool {
+	if !ready(ya, xa, xb, cos, sin) {
+		return false
+	}
+	yb = yb[:len(ya)]
+	if raceEnabled {
+		touchWrite(yb)
+	}
+	rowTurn(len(ya), begin(ya), begin(yb), add, begin(xa), begin(xb), begin(cos), begin(sin))
 	return true
 }
 

@@ -847,6 +847,148 @@ end11:
 	VZEROUPPER
 	RET
 
+// func rowDivisor(n int, to *float32, add bool, d *float32, x *float32, y *float32)
+// Requires: AVX, AVX2
+TEXT ·rowDivisor(SB), NOSPLIT, $0-48
+	MOVQ         n+0(FP), AX
+	MOVQ         to+8(FP), CX
+	MOVQ         d+24(FP), DX
+	MOVQ         x+32(FP), BX
+	MOVQ         y+40(FP), SI
+	MOVL         $0x80000000, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	CMPB         add+16(FP), $0x00
+	JEQ          no1
+	XORQ         DI, DI
+	SUBQ         $0x08, AX
+	JLT          tail5
+
+one4:
+	VMOVUPS      (DX)(DI*1), Y1
+	VXORPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VCVTPS2PD    X1, Y1
+	VCVTPS2PD    X2, Y2
+	VCVTPS2PD    (BX)(DI*1), Y3
+	VCVTPS2PD    16(BX)(DI*1), Y4
+	VCVTPS2PD    (SI)(DI*1), Y5
+	VCVTPS2PD    16(SI)(DI*1), Y6
+	VDIVPD       Y5, Y3, Y3
+	VDIVPD       Y5, Y3, Y3
+	VMULPD       Y3, Y1, Y1
+	VDIVPD       Y6, Y4, Y4
+	VDIVPD       Y6, Y4, Y4
+	VMULPD       Y4, Y2, Y2
+	VCVTPD2PSY   Y1, X1
+	VCVTPD2PSY   Y2, X2
+	VINSERTF128  $0x01, X2, Y1, Y1
+	VMOVUPS      (CX)(DI*1), Y2
+	VADDPS       Y2, Y1, Y1
+	VMOVUPS      Y1, (CX)(DI*1)
+	ADDQ         $0x20, DI
+	SUBQ         $0x08, AX
+	JGE          one4
+
+tail5:
+	ADDQ         $0x08, AX
+	JZ           end6
+	LEAQ         masks<>+32(SB), R8
+	NEGQ         AX
+	VMOVUPS      (R8)(AX*4), Y1
+	VMASKMOVPS   (DX)(DI*1), Y1, Y2
+	VXORPS       Y0, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VCVTPS2PD    X2, Y2
+	VCVTPS2PD    X0, Y0
+	VMASKMOVPS   (BX)(DI*1), Y1, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X4, Y4
+	VMASKMOVPS   (SI)(DI*1), Y1, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VDIVPD       Y5, Y3, Y3
+	VDIVPD       Y5, Y3, Y3
+	VMULPD       Y3, Y2, Y2
+	VDIVPD       Y6, Y4, Y4
+	VDIVPD       Y6, Y4, Y4
+	VMULPD       Y4, Y0, Y0
+	VCVTPD2PSY   Y2, X2
+	VCVTPD2PSY   Y0, X0
+	VINSERTF128  $0x01, X0, Y2, Y2
+	VMASKMOVPS   (CX)(DI*1), Y1, Y0
+	VADDPS       Y0, Y2, Y2
+	VMASKMOVPS   Y2, Y1, (CX)(DI*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	XORQ DI, DI
+	SUBQ $0x08, AX
+	JLT  tail10
+
+one9:
+	VMOVUPS      (DX)(DI*1), Y1
+	VXORPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VCVTPS2PD    X1, Y1
+	VCVTPS2PD    X2, Y2
+	VCVTPS2PD    (BX)(DI*1), Y3
+	VCVTPS2PD    16(BX)(DI*1), Y4
+	VCVTPS2PD    (SI)(DI*1), Y5
+	VCVTPS2PD    16(SI)(DI*1), Y6
+	VDIVPD       Y5, Y3, Y3
+	VDIVPD       Y5, Y3, Y3
+	VMULPD       Y3, Y1, Y1
+	VDIVPD       Y6, Y4, Y4
+	VDIVPD       Y6, Y4, Y4
+	VMULPD       Y4, Y2, Y2
+	VCVTPD2PSY   Y1, X1
+	VCVTPD2PSY   Y2, X2
+	VINSERTF128  $0x01, X2, Y1, Y1
+	VMOVUPS      Y1, (CX)(DI*1)
+	ADDQ         $0x20, DI
+	SUBQ         $0x08, AX
+	JGE          one9
+
+tail10:
+	ADDQ         $0x08, AX
+	JZ           end11
+	LEAQ         masks<>+32(SB), R8
+	NEGQ         AX
+	VMOVUPS      (R8)(AX*4), Y1
+	VMASKMOVPS   (DX)(DI*1), Y1, Y2
+	VXORPS       Y0, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VCVTPS2PD    X2, Y2
+	VCVTPS2PD    X0, Y0
+	VMASKMOVPS   (BX)(DI*1), Y1, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X4, Y4
+	VMASKMOVPS   (SI)(DI*1), Y1, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VDIVPD       Y5, Y3, Y3
+	VDIVPD       Y5, Y3, Y3
+	VMULPD       Y3, Y2, Y2
+	VDIVPD       Y6, Y4, Y4
+	VDIVPD       Y6, Y4, Y4
+	VMULPD       Y4, Y0, Y0
+	VCVTPD2PSY   Y2, X2
+	VCVTPD2PSY   Y0, X0
+	VINSERTF128  $0x01, X0, Y2, Y2
+	VMASKMOVPS   Y2, Y1, (CX)(DI*1)
+
+end11:
+	VZEROUPPER
+	RET
+
 // func rowAddScalar(n int, d *float32, x *float32, k float32)
 // Requires: AVX
 TEXT ·rowAddScalar(SB), NOSPLIT, $0-28
@@ -1123,6 +1265,115 @@ tail4:
 	VMASKMOVPS Y3, Y2, (CX)(DX*1)
 
 end5:
+	VZEROUPPER
+	RET
+
+// func rowTurn(n int, ya *float32, yb *float32, add bool, xa *float32, xb *float32, cos *float32, sin *float32)
+// Requires: AVX
+TEXT ·rowTurn(SB), NOSPLIT, $0-64
+	MOVQ n+0(FP), AX
+	MOVQ ya+8(FP), CX
+	MOVQ yb+16(FP), DX
+	MOVQ xa+32(FP), BX
+	MOVQ xb+40(FP), SI
+	MOVQ cos+48(FP), DI
+	MOVQ sin+56(FP), R8
+	CMPB add+24(FP), $0x00
+	JEQ  no1
+	XORQ R9, R9
+	SUBQ $0x08, AX
+	JLT  tail5
+
+one4:
+	VMOVUPS (BX)(R9*1), Y0
+	VMOVUPS (SI)(R9*1), Y1
+	VMOVUPS (DI)(R9*1), Y2
+	VMOVUPS (R8)(R9*1), Y3
+	VMULPS  Y2, Y0, Y4
+	VMULPS  Y3, Y1, Y5
+	VSUBPS  Y5, Y4, Y4
+	VMULPS  Y2, Y1, Y1
+	VMULPS  Y3, Y0, Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS (CX)(R9*1), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (CX)(R9*1)
+	VMOVUPS (DX)(R9*1), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (DX)(R9*1)
+	ADDQ    $0x20, R9
+	SUBQ    $0x08, AX
+	JGE     one4
+
+tail5:
+	ADDQ       $0x08, AX
+	JZ         end6
+	LEAQ       masks<>+32(SB), R10
+	NEGQ       AX
+	VMOVUPS    (R10)(AX*4), Y0
+	VMASKMOVPS (BX)(R9*1), Y0, Y1
+	VMASKMOVPS (SI)(R9*1), Y0, Y2
+	VMASKMOVPS (DI)(R9*1), Y0, Y3
+	VMASKMOVPS (R8)(R9*1), Y0, Y4
+	VMULPS     Y3, Y1, Y5
+	VMULPS     Y4, Y2, Y6
+	VSUBPS     Y6, Y5, Y5
+	VMULPS     Y3, Y2, Y2
+	VMULPS     Y4, Y1, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS (CX)(R9*1), Y0, Y1
+	VADDPS     Y1, Y5, Y5
+	VMASKMOVPS Y5, Y0, (CX)(R9*1)
+	VMASKMOVPS (DX)(R9*1), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (DX)(R9*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	XORQ R9, R9
+	SUBQ $0x08, AX
+	JLT  tail10
+
+one9:
+	VMOVUPS (BX)(R9*1), Y0
+	VMOVUPS (SI)(R9*1), Y1
+	VMOVUPS (DI)(R9*1), Y2
+	VMOVUPS (R8)(R9*1), Y3
+	VMULPS  Y2, Y0, Y4
+	VMULPS  Y3, Y1, Y5
+	VSUBPS  Y5, Y4, Y4
+	VMULPS  Y2, Y1, Y1
+	VMULPS  Y3, Y0, Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y4, (CX)(R9*1)
+	VMOVUPS Y1, (DX)(R9*1)
+	ADDQ    $0x20, R9
+	SUBQ    $0x08, AX
+	JGE     one9
+
+tail10:
+	ADDQ       $0x08, AX
+	JZ         end11
+	LEAQ       masks<>+32(SB), R10
+	NEGQ       AX
+	VMOVUPS    (R10)(AX*4), Y0
+	VMASKMOVPS (BX)(R9*1), Y0, Y1
+	VMASKMOVPS (SI)(R9*1), Y0, Y2
+	VMASKMOVPS (DI)(R9*1), Y0, Y3
+	VMASKMOVPS (R8)(R9*1), Y0, Y4
+	VMULPS     Y3, Y1, Y5
+	VMULPS     Y4, Y2, Y6
+	VSUBPS     Y6, Y5, Y5
+	VMULPS     Y3, Y2, Y2
+	VMULPS     Y4, Y1, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y5, Y0, (CX)(R9*1)
+	VMASKMOVPS Y2, Y0, (DX)(R9*1)
+
+end11:
 	VZEROUPPER
 	RET
 

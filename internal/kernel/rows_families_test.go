@@ -138,6 +138,16 @@ func arithmeticKernels() []rowKernel {
 			d, x, words := o.dst(n), o.src(n), kernel.Words{Seed: 1 << 33, Stream: 5, Offset: o.r.Uint64N(4) + 1<<34 - 20}
 			return func() { kernel.Dropout(d, to, x, 0.2, words) }
 		})
+		add("RoPE"+form, 16+8*bits(to), func(o *operands, n int) func() {
+			p := kernel.RoPE{Batch: 1, Steps: 1, Heads: 1, Dim: 2 * n, Offset: 3, Base: 100}
+			d, x, scratch := kernel.Rank4[float32]{Data: o.dst(2 * n)}, kernel.Rank4[float32]{Data: o.src(2 * n)}, make([]byte, p.Scratch(4))
+			d.Strides[3], x.Strides[3] = 1, 1
+			return func() {
+				for c := range p.Chunks() {
+					kernel.Rotate(&p, d, to, x, scratch, c)
+				}
+			}
+		})
 		add("scale"+form, 8+4*bits(to), func(o *operands, n int) func() {
 			d, x := flat(o.dst(n)), flat(o.src(n))
 			return func() { kernel.Scale(d, x, -0.3, to, 0, n) }
@@ -264,6 +274,20 @@ func reduceKernels() []rowKernel {
 		x := o.src(n)
 		return func() { o.number(float64(kernel.FirstNonFinite(x))) }
 	}})
+	for _, op := range []kernel.Reduction{kernel.ReduceNorm2, kernel.ReduceMax, kernel.ReduceMin, kernel.ReduceVar} {
+		const rows = 5
+		all = append(all, rowKernel{fmt.Sprint("reduction ", op, " of 5 rows"), 4 * rows, func(o *operands, n int) func() {
+			x, d := o.src(rows*n), o.dst(n)
+			p := kernel.NewReduce(op, []int{rows, n}, []int{1, n}, 1)
+			shared := make([]float64, p.SharedBytes()/8)
+			return func() {
+				for c := range p.Chunks() {
+					kernel.ReducePart(&p, d, []float32(nil), x, shared, c)
+				}
+				kernel.ReduceFinish(&p, d, []float32(nil), shared)
+			}
+		}})
+	}
 	for _, rows := range []int{1, 4, 7, 64} {
 		all = append(all, rowKernel{fmt.Sprint("sum of ", rows, " rows"), 4 * rows, func(o *operands, n int) func() {
 			x, d := o.src(rows*n), flat(o.dst(n))

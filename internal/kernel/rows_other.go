@@ -24,6 +24,10 @@ func overFast[T Float]([]T, bool, []T, []T) bool { return false }
 
 func shareFast[T Float]([]T, bool, []T, []T, []T) bool { return false }
 
+func divisorFast[T Float]([]T, bool, []T, []T, []T) bool { return false }
+
+func turnFast[T Float](_, _ []T, _ bool, _, _, _, _ []T) bool { return false }
+
 func chooseFast[T Number]([]T, []uint8, []T, []T) int { return 0 }
 
 func keepFast[T Float]([]T, bool, []T, []uint8, uint8) int { return 0 }

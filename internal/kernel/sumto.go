@@ -166,11 +166,18 @@ func finishColumns[T Float](dst Strided[T], add bool, shared []float64, nr, cols
 		n := min(sumBlock, cols-c0)
 		clear(acc[:n])
 		for r := range nr {
-			for i, v := range shared[r*stride+c0:][:n] {
-				acc[i] += v
-			}
+			addSums(acc[:n], shared[r*stride+c0:][:n])
 		}
 		store(dst, add, acc[:n], c0)
+	}
+}
+
+func addSums(sums, x []float64) {
+	if addSumsFast(sums, x) {
+		return
+	}
+	for i, v := range x {
+		sums[i] += v
 	}
 }
 
@@ -181,12 +188,12 @@ func store[T Float](dst Strided[T], add bool, sums []float64, lo int) {
 	for at, end := lo, lo+len(sums); at < end; {
 		n := w.run(end - at)
 		d, s := dst.Data[w.off[0]:], sums[w.off[1]-lo:]
-		for i := range n {
-			v := T(s[i*w.step[1]])
-			if add {
-				v += d[i*w.step[0]]
+		if w.step[0] == 1 && w.step[1] == 1 {
+			putRow(d[:n], add, s[:n])
+		} else {
+			for i := range n {
+				putOne(d, add, i*w.step[0], s[i*w.step[1]])
 			}
-			d[i*w.step[0]] = v
 		}
 		w.next(n)
 		at += n

@@ -119,6 +119,14 @@ func Widen(v reg.VecVirtual) [2]reg.VecVirtual {
 	return [2]reg.VecVirtual{lo, hi}
 }
 
+// Narrow rounds two registers of float64 to eight floats. It overwrites them.
+func Narrow(w [2]reg.VecVirtual) reg.VecVirtual {
+	VCVTPD2PSY(w[0], w[0].AsX())
+	VCVTPD2PSY(w[1], w[1].AsX())
+	VINSERTF128(Imm(1), w[1].AsX(), w[0], w[0])
+	return w[0]
+}
+
 // LoadWide is Load and Widen.
 func (a At) LoadWide(p reg.Register) [2]reg.VecVirtual {
 	if a.mask != nil {
@@ -203,18 +211,21 @@ func Total64(sums []reg.VecVirtual) reg.VecVirtual {
 }
 
 // Max is the larger of a and b: NaN if one of them is, and 0 above -0.
-func Max(a, b reg.VecVirtual) reg.VecVirtual { return extreme(VMAXPS, VANDPS, a, b) }
+func Max(a, b reg.VecVirtual) reg.VecVirtual { return extreme(VMAXPS, VANDPS, VCMPPS, a, b) }
+
+// Max64 is Max of float64.
+func Max64(a, b reg.VecVirtual) reg.VecVirtual { return extreme(VMAXPD, VANDPD, VCMPPD, a, b) }
 
 // Min is the smaller.
-func Min(a, b reg.VecVirtual) reg.VecVirtual { return extreme(VMINPS, VORPS, a, b) }
+func Min(a, b reg.VecVirtual) reg.VecVirtual { return extreme(VMINPS, VORPS, VCMPPS, a, b) }
 
 // extreme: the instruction gives its second operand where they are zeros or one is NaN, so both orders are joined.
-func extreme(pick, join func(...Op), a, b reg.VecVirtual) reg.VecVirtual {
+func extreme(pick, join, compare func(...Op), a, b reg.VecVirtual) reg.VecVirtual {
 	x, y := YMM(), YMM()
 	pick(a, b, x)
 	pick(b, a, y)
 	join(y, x, x)
-	VCMPPS(Imm(Unordered), b, a, y)
+	compare(Imm(Unordered), b, a, y)
 	VORPS(y, x, x)
 	return x
 }

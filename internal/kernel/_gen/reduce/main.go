@@ -25,6 +25,8 @@ func main() {
 	finite()
 	down("downAdd", 1)
 	down("downAdd4", 4)
+	downMore()
+	partial()
 	Generate()
 }
 
@@ -172,4 +174,68 @@ func down(name string, rows int) {
 		at.Store64(s, sums)
 	})
 	Done()
+}
+
+// downMore takes one row of floats to sums of squares, to sums of squared distances from m, and to the largest k x.
+func downMore() {
+	Start("downSquares", "(n int, sums *float64, x *float32)")
+	n, sums, x := Int("n"), Int("sums"), Int("x")
+	Sweep(n, 1, func(at At) {
+		s, w := at.Load64(sums), at.LoadWide(x)
+		square(w)
+		Accumulate(s[:], w)
+		at.Store64(s, sums)
+	})
+	Done()
+
+	Start("downDistances", "(n int, sums *float64, x *float32, m *float64)")
+	n, sums, x = Int("n"), Int("sums"), Int("x")
+	m := Int("m")
+	Sweep(n, 1, func(at At) {
+		s, w := at.Load64(sums), at.LoadWide(x)
+		for h, v := range at.Load64(m) {
+			VSUBPD(v, w[h], w[h])
+		}
+		square(w)
+		Accumulate(s[:], w)
+		at.Store64(s, sums)
+	})
+	Done()
+
+	Start("downLargest", "(n int, tops *float64, x *float32, k float64)")
+	n, tops, x, k := Int("n"), Int("tops"), Int("x"), Scalar64("k")
+	Sweep(n, 1, func(at At) {
+		s, w := at.Load64(tops), at.LoadWide(x)
+		for h := range s {
+			VMULPD(k, w[h], w[h])
+			s[h] = Max64(s[h], w[h])
+		}
+		at.Store64(s, tops)
+	})
+	Done()
+}
+
+func square(w [2]reg.VecVirtual) {
+	for _, v := range w {
+		VMULPD(v, v, v)
+	}
+}
+
+// partial adds partial sums up, and rounds sums to floats.
+func partial() {
+	Start("rowAdd64", "(n int, sums, x *float64)")
+	n, sums, x := Int("n"), Int("sums"), Int("x")
+	Sweep(n, 1, func(at At) {
+		s := at.Load64(sums)
+		Accumulate(s[:], at.Load64(x))
+		at.Store64(s, sums)
+	})
+	Done()
+
+	Start("rowNarrow", "(n int, d *float32, add bool, x *float64)")
+	n, d, x := Int("n"), Int("d"), Int("x")
+	If("add", func(add bool) {
+		Sweep(n, 1, func(at At) { at.Put(Narrow(at.Load64(x)), d, add) })
+		Done()
+	})
 }

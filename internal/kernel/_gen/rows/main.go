@@ -28,7 +28,9 @@ func main() {
 	zipPut("rowTimes", VMULPS)
 	zipPut("rowOver", VDIVPS)
 	share()
+	divisor()
 	scalars()
+	turn()
 	choose()
 	keep()
 	compare("rowEqual", Equal)
@@ -99,6 +101,48 @@ func share() {
 			VCMPPS(Imm(Equal), b, a, mask)
 			VBLENDVPS(mask, part, v, v)
 			at.Put(v, d, add)
+		})
+		Done()
+	})
+}
+
+// divisor writes or adds the gradient of the divisor y of x/y: -g (x/y/y), in float64 but for the sum. g is called d.
+func divisor() {
+	Start("rowDivisor", "(n int, to *float32, add bool, d, x, y *float32)")
+	n, to, d, x, y := Int("n"), Int("to"), Int("d"), Int("x"), Int("y")
+	sign := Word(1 << 31)
+	If("add", func(add bool) {
+		Sweep(n, 1, func(at At) {
+			g := at.Load(d)
+			VXORPS(sign, g, g)
+			w, a, b := Widen(g), at.LoadWide(x), at.LoadWide(y)
+			for h := range w {
+				VDIVPD(b[h], a[h], a[h])
+				VDIVPD(b[h], a[h], a[h])
+				VMULPD(a[h], w[h], w[h])
+			}
+			at.Put(Narrow(w), to, add)
+		})
+		Done()
+	})
+}
+
+// turn writes or adds a cos - b sin and b cos + a sin.
+func turn() {
+	Start("rowTurn", "(n int, ya, yb *float32, add bool, xa, xb, cos, sin *float32)")
+	n, ya, yb, xa, xb, cos, sin := Int("n"), Int("ya"), Int("yb"), Int("xa"), Int("xb"), Int("cos"), Int("sin")
+	If("add", func(add bool) {
+		Sweep(n, 1, func(at At) {
+			a, b, c, s := at.Load(xa), at.Load(xb), at.Load(cos), at.Load(sin)
+			p, q := YMM(), YMM()
+			VMULPS(c, a, p)
+			VMULPS(s, b, q)
+			VSUBPS(q, p, p)
+			VMULPS(c, b, b)
+			VMULPS(s, a, a)
+			VADDPS(a, b, b)
+			at.Put(p, ya, add)
+			at.Put(b, yb, add)
 		})
 		Done()
 	})

@@ -48,7 +48,11 @@ func ClipGradNorm(s *autograd.Scope, params []*autograd.Param, maxNorm float64, 
 	if k > 1 { // not so for NaN
 		k = 1
 	}
-	scale := func(g *tensor.Tensor, lo, hi int) { multiply(g, lo, hi, k) }
+	scale := func(g *tensor.Tensor, lo, hi int) {
+		if k != 1 { // times 1 is the same bits
+			multiply(g, lo, hi, k)
+		}
+	}
 	if err := c.change(s, "clipgradnorm", scale); err != nil {
 		return c.norm, fmt.Errorf("optim: ClipGradNorm: %w", err)
 	}

@@ -3,7 +3,8 @@
 
 package kernel
 
-// SumSquares is the sum of x^2.
+// SumSquares is the sum of x^2. Of float32, whose squares float64 holds with room for any sum, it is finite exactly if all
+// elements are: the norm and whether it can be used come from one pass.
 func SumSquares[T Float](x []T) float64 { return squaredDistance(x, 0) }
 
 // SumParts adds up the partial sums of chunks, in order.

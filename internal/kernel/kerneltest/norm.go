@@ -26,6 +26,8 @@ func SumSquares[T kernel.Float](t *testing.T, sumSquares func(x []T) float64) {
 		})
 		require.InEpsilon(t, want+1, got[0]+1, 1e-11)
 	}
+	tops := filled(1000, T(math.MaxFloat32))
+	require.InEpsilon(t, 1000*math.MaxFloat32*math.MaxFloat32, sumSquares(tops), 1e-12, "beyond float32")
 	require.True(t, math.IsNaN(sumSquares([]T{1, T(math.NaN()), 2})))
 	require.True(t, math.IsInf(sumSquares([]T{1, 2, 3, 4, T(math.Inf(-1))}), 1))
 }

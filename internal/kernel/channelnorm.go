@@ -139,25 +139,34 @@ func (k *ChannelNorm) part(parts []float64, r, c0, c1 int) (a, b []float64) {
 	return parts[at+c0 : at+c1], parts[at+k.c+c0 : at+k.c+c1]
 }
 
-// momentsDown is the moments of columns of a matrix, in blocks of a few rows.
+// momentsDown is the moments of columns of a matrix, in blocks of a few rows and as many columns as have room on the stack.
 func momentsDown[T Float](means, m2 []float64, x []T, cols, r0, r1, c0 int) {
-	const block = 16
 	clear(means)
 	clear(m2)
+	for len(means) > 0 {
+		n := min(sumBlock, len(means))
+		momentsBlock(means[:n], m2[:n], x, cols, r0, r1, c0)
+		means, m2, c0 = means[n:], m2[n:], c0+n
+	}
+}
+
+func momentsBlock[T Float](means, m2 []float64, x []T, cols, r0, r1, c0 int) {
+	const block = 16
+	var room [2][sumBlock]float64
+	mean, squares := room[0][:len(means)], room[1][:len(means)]
 	for r, n := r0, 0; r < r1; {
 		rows := min(block, r1-r)
+		clear(mean)
+		clear(squares)
+		addDown(mean, x[r*cols+c0:], rows, cols)
+		for i := range mean {
+			mean[i] /= float64(rows)
+		}
+		for j := range rows {
+			distanceDown(squares, x[(r+j)*cols+c0:][:len(mean)], mean)
+		}
 		for i := range means {
-			column := x[r*cols+c0+i:]
-			var sum, squares float64
-			for j := range rows {
-				sum += float64(column[j*cols])
-			}
-			mean := sum / float64(rows)
-			for j := range rows {
-				d := float64(column[j*cols]) - mean
-				squares += d * d
-			}
-			all := mergeMoments(moments{means[i], m2[i]}, n, moments{mean, squares}, rows)
+			all := mergeMoments(moments{means[i], m2[i]}, n, moments{mean[i], squares[i]}, rows)
 			means[i], m2[i] = all.mean, all.m2
 		}
 		r, n = r+rows, n+rows
@@ -225,6 +234,9 @@ func affineAll[T Float](y, x []T, mean, rstd, w, b T) {
 // affineEach is affineAll where each element is of another channel.
 func affineEach[T Float](y, x, stats, w, b []T) {
 	y, stats = y[:len(x)], stats[:2*len(x)]
+	if affineEachFast(y, x, stats, w, b) {
+		return
+	}
 	for i, v := range x {
 		v = (v - stats[2*i]) * stats[2*i+1]
 		if w != nil {

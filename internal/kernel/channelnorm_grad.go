@@ -36,13 +36,14 @@ func ChannelSumsPart[T Float](k *ChannelNorm, g, x, stats []T, parts []float64, 
 func channelSumsDown[T Float](k *ChannelNorm, sums, products []float64, g, x, stats []T, r0, r1, c0 int) {
 	for r := r0; r < r1; r++ {
 		row := g[r*k.c+c0:][:len(sums)]
-		for i, v := range row {
-			sums[i] += float64(v)
-		}
+		addDown(sums, row, 1, 0)
 		if x == nil {
 			continue
 		}
 		xs := x[r*k.c+c0:][:len(sums)]
+		if k.groups == 0 && productsDownFast(products, row, xs, stats[2*c0:]) {
+			continue
+		}
 		for i, v := range xs {
 			s := k.stat(r, c0+i)
 			products[i] += float64(row[i] * ((v - stats[s]) * stats[s+1]))
@@ -126,6 +127,9 @@ func combineAll[T Float](dx []T, add bool, g, x []T, mean, a, b, d T) {
 
 // combineEach is combineAll, or scaleRow where x is nil, where each element is of another channel.
 func combineEach[T Float](dx []T, add bool, g, x, stats, factors []T, cols int) {
+	if combineEachFast(dx, add, g, x, stats, factors, cols) {
+		return
+	}
 	for i, v := range g {
 		v *= factors[i]
 		if x != nil {

@@ -32,6 +32,21 @@ func rowNormBackward(n int, dx *float32, add bool, d, x, w *float32, mean, rstd,
 //go:noescape
 func rowCombine(n int, dx *float32, add bool, d, x *float32, mean, a, b, c float32)
 
+// rowAffineEach is rowAffine with a pair of stats for each element.
+//
+//go:noescape
+func rowAffineEach(n int, y, x, stats, w, b *float32)
+
+// rowCombineEach is rowCombine with a mean (of a pair of stats), a, b and c for each element; or dx = or += a d without x.
+//
+//go:noescape
+func rowCombineEach(n int, dx *float32, add bool, d, x, stats, a, b, c *float32)
+
+// downEach adds d (x-mean) rstd to sums, with a pair of stats for each element.
+//
+//go:noescape
+func downEach(n int, sums *float64, d, x, stats *float32)
+
 // downAffine adds d (x-mean) rstd to dw and d to db, element by element. stats has mean and rstd.
 //
 //go:noescape
@@ -165,5 +180,45 @@ func columnsReady[T Float](g, x []T, rows, cols, c0, n int) bool {
 			touchRead(g[r*cols+c0:][:n], x[r*cols+c0:][:n])
 		}
 	}
+	return true
+}
+
+func affineEachFast[T Float](y, x, stats, w, b []T) bool {
+	if !ready(y, x) {
+		return false
+	}
+	n := len(y)
+	stats, w, b = stats[:2*n], orNil(w, n), orNil(b, n)
+	if raceEnabled {
+		touchRead(stats, w, b)
+	}
+	rowAffineEach(n, begin(y), begin(x), begin(stats), begin(w), begin(b))
+	return true
+}
+
+func combineEachFast[T Float](dx []T, add bool, g, x, stats, factors []T, cols int) bool {
+	if !ready(dx, g) {
+		return false
+	}
+	n := len(dx)
+	x, stats = orNil(x, n), stats[:2*n]
+	a, b, c := factors[:n], factors[cols:][:n], factors[2*cols:][:n]
+	if raceEnabled {
+		touchRead(x, stats, a, b, c)
+	}
+	rowCombineEach(n, begin(dx), add, begin(g), begin(x), begin(stats), begin(a), begin(b), begin(c))
+	return true
+}
+
+func productsDownFast[T Float](sums []float64, g, x, stats []T) bool {
+	n := len(sums)
+	if !worthAVX2[T](n) {
+		return false
+	}
+	g, x, stats = g[:n], x[:n], stats[:2*n]
+	if raceEnabled {
+		touchRead(g, x, stats)
+	}
+	downEach(n, &sums[0], begin(g), begin(x), begin(stats))
 	return true
 }

@@ -1047,6 +1047,482 @@ end11:
 	VZEROUPPER
 	RET
 
+// func rowAffineEach(n int, y *float32, x *float32, stats *float32, w *float32, b *float32)
+// Requires: AVX, AVX2
+TEXT ·rowAffineEach(SB), NOSPLIT, $0-48
+	MOVQ  n+0(FP), AX
+	MOVQ  y+8(FP), CX
+	MOVQ  x+16(FP), DX
+	MOVQ  stats+24(FP), BX
+	MOVQ  w+32(FP), SI
+	TESTQ SI, SI
+	JZ    none1
+	MOVQ  b+40(FP), DI
+	TESTQ DI, DI
+	JZ    none2
+	XORQ  R8, R8
+	SUBQ  $0x08, AX
+	JLT   tail6
+
+one5:
+	VMOVUPD (BX)(R8*2), Y0
+	VMOVUPD 32(BX)(R8*2), Y1
+	VSHUFPS $0x88, Y1, Y0, Y2
+	VSHUFPS $0xdd, Y1, Y0, Y0
+	VPERMPD $0xd8, Y2, Y2
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS (DX)(R8*1), Y1
+	VSUBPS  Y2, Y1, Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS (SI)(R8*1), Y0
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS (DI)(R8*1), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(R8*1)
+	ADDQ    $0x20, R8
+	SUBQ    $0x08, AX
+	JGE     one5
+
+tail6:
+	ADDQ         $0x08, AX
+	JZ           end7
+	LEAQ         masks<>+32(SB), R9
+	NEGQ         AX
+	VMOVUPS      (R9)(AX*4), Y0
+	VEXTRACTI128 $0x01, Y0, X2
+	VPMOVSXDQ    X0, Y1
+	VPMOVSXDQ    X2, Y2
+	VMASKMOVPD   (BX)(R8*2), Y1, Y1
+	VMASKMOVPD   32(BX)(R8*2), Y2, Y2
+	VSHUFPS      $0x88, Y2, Y1, Y3
+	VSHUFPS      $0xdd, Y2, Y1, Y1
+	VPERMPD      $0xd8, Y3, Y3
+	VPERMPD      $0xd8, Y1, Y1
+	VMASKMOVPS   (DX)(R8*1), Y0, Y2
+	VSUBPS       Y3, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMASKMOVPS   (SI)(R8*1), Y0, Y1
+	VMULPS       Y1, Y2, Y2
+	VMASKMOVPS   (DI)(R8*1), Y0, Y1
+	VADDPS       Y1, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (CX)(R8*1)
+
+end7:
+	VZEROUPPER
+	RET
+
+none2:
+	XORQ DI, DI
+	SUBQ $0x08, AX
+	JLT  tail11
+
+one10:
+	VMOVUPD (BX)(DI*2), Y0
+	VMOVUPD 32(BX)(DI*2), Y1
+	VSHUFPS $0x88, Y1, Y0, Y2
+	VSHUFPS $0xdd, Y1, Y0, Y0
+	VPERMPD $0xd8, Y2, Y2
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS (DX)(DI*1), Y1
+	VSUBPS  Y2, Y1, Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS (SI)(DI*1), Y0
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(DI*1)
+	ADDQ    $0x20, DI
+	SUBQ    $0x08, AX
+	JGE     one10
+
+tail11:
+	ADDQ         $0x08, AX
+	JZ           end12
+	LEAQ         masks<>+32(SB), R8
+	NEGQ         AX
+	VMOVUPS      (R8)(AX*4), Y0
+	VEXTRACTI128 $0x01, Y0, X2
+	VPMOVSXDQ    X0, Y1
+	VPMOVSXDQ    X2, Y2
+	VMASKMOVPD   (BX)(DI*2), Y1, Y1
+	VMASKMOVPD   32(BX)(DI*2), Y2, Y2
+	VSHUFPS      $0x88, Y2, Y1, Y3
+	VSHUFPS      $0xdd, Y2, Y1, Y1
+	VPERMPD      $0xd8, Y3, Y3
+	VPERMPD      $0xd8, Y1, Y1
+	VMASKMOVPS   (DX)(DI*1), Y0, Y2
+	VSUBPS       Y3, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMASKMOVPS   (SI)(DI*1), Y0, Y1
+	VMULPS       Y1, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (CX)(DI*1)
+
+end12:
+	VZEROUPPER
+	RET
+
+none1:
+	MOVQ  b+40(FP), SI
+	TESTQ SI, SI
+	JZ    none13
+	XORQ  DI, DI
+	SUBQ  $0x08, AX
+	JLT   tail17
+
+one16:
+	VMOVUPD (BX)(DI*2), Y0
+	VMOVUPD 32(BX)(DI*2), Y1
+	VSHUFPS $0x88, Y1, Y0, Y2
+	VSHUFPS $0xdd, Y1, Y0, Y0
+	VPERMPD $0xd8, Y2, Y2
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS (DX)(DI*1), Y1
+	VSUBPS  Y2, Y1, Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS (SI)(DI*1), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(DI*1)
+	ADDQ    $0x20, DI
+	SUBQ    $0x08, AX
+	JGE     one16
+
+tail17:
+	ADDQ         $0x08, AX
+	JZ           end18
+	LEAQ         masks<>+32(SB), R8
+	NEGQ         AX
+	VMOVUPS      (R8)(AX*4), Y0
+	VEXTRACTI128 $0x01, Y0, X2
+	VPMOVSXDQ    X0, Y1
+	VPMOVSXDQ    X2, Y2
+	VMASKMOVPD   (BX)(DI*2), Y1, Y1
+	VMASKMOVPD   32(BX)(DI*2), Y2, Y2
+	VSHUFPS      $0x88, Y2, Y1, Y3
+	VSHUFPS      $0xdd, Y2, Y1, Y1
+	VPERMPD      $0xd8, Y3, Y3
+	VPERMPD      $0xd8, Y1, Y1
+	VMASKMOVPS   (DX)(DI*1), Y0, Y2
+	VSUBPS       Y3, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMASKMOVPS   (SI)(DI*1), Y0, Y1
+	VADDPS       Y1, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (CX)(DI*1)
+
+end18:
+	VZEROUPPER
+	RET
+
+none13:
+	XORQ SI, SI
+	SUBQ $0x08, AX
+	JLT  tail22
+
+one21:
+	VMOVUPD (BX)(SI*2), Y0
+	VMOVUPD 32(BX)(SI*2), Y1
+	VSHUFPS $0x88, Y1, Y0, Y2
+	VSHUFPS $0xdd, Y1, Y0, Y0
+	VPERMPD $0xd8, Y2, Y2
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS (DX)(SI*1), Y1
+	VSUBPS  Y2, Y1, Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (CX)(SI*1)
+	ADDQ    $0x20, SI
+	SUBQ    $0x08, AX
+	JGE     one21
+
+tail22:
+	ADDQ         $0x08, AX
+	JZ           end23
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y0
+	VEXTRACTI128 $0x01, Y0, X2
+	VPMOVSXDQ    X0, Y1
+	VPMOVSXDQ    X2, Y2
+	VMASKMOVPD   (BX)(SI*2), Y1, Y1
+	VMASKMOVPD   32(BX)(SI*2), Y2, Y2
+	VSHUFPS      $0x88, Y2, Y1, Y3
+	VSHUFPS      $0xdd, Y2, Y1, Y1
+	VPERMPD      $0xd8, Y3, Y3
+	VPERMPD      $0xd8, Y1, Y1
+	VMASKMOVPS   (DX)(SI*1), Y0, Y2
+	VSUBPS       Y3, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMASKMOVPS   Y2, Y0, (CX)(SI*1)
+
+end23:
+	VZEROUPPER
+	RET
+
+// func rowCombineEach(n int, dx *float32, add bool, d *float32, x *float32, stats *float32, a *float32, b *float32, c *float32)
+// Requires: AVX, AVX2
+TEXT ·rowCombineEach(SB), NOSPLIT, $0-72
+	MOVQ  n+0(FP), AX
+	MOVQ  dx+8(FP), CX
+	MOVQ  d+24(FP), DX
+	MOVQ  stats+40(FP), BX
+	MOVQ  a+48(FP), SI
+	MOVQ  b+56(FP), DI
+	MOVQ  c+64(FP), R8
+	MOVQ  x+32(FP), R9
+	TESTQ R9, R9
+	JZ    none1
+	CMPB  add+16(FP), $0x00
+	JEQ   no2
+	XORQ  R10, R10
+	SUBQ  $0x08, AX
+	JLT   tail6
+
+one5:
+	VMOVUPS (DX)(R10*1), Y0
+	VMOVUPS (SI)(R10*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPD (BX)(R10*2), Y1
+	VMOVUPD 32(BX)(R10*2), Y2
+	VSHUFPS $0x88, Y2, Y1, Y3
+	VSHUFPS $0xdd, Y2, Y1, Y1
+	VPERMPD $0xd8, Y3, Y3
+	VPERMPD $0xd8, Y1, Y1
+	VMOVUPS (R9)(R10*1), Y1
+	VSUBPS  Y3, Y1, Y1
+	VMOVUPS (R8)(R10*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS (DI)(R10*1), Y2
+	VADDPS  Y2, Y1, Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS (CX)(R10*1), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(R10*1)
+	ADDQ    $0x20, R10
+	SUBQ    $0x08, AX
+	JGE     one5
+
+tail6:
+	ADDQ         $0x08, AX
+	JZ           end7
+	LEAQ         masks<>+32(SB), R11
+	NEGQ         AX
+	VMOVUPS      (R11)(AX*4), Y0
+	VMASKMOVPS   (DX)(R10*1), Y0, Y1
+	VMASKMOVPS   (SI)(R10*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VEXTRACTI128 $0x01, Y0, X3
+	VPMOVSXDQ    X0, Y2
+	VPMOVSXDQ    X3, Y3
+	VMASKMOVPD   (BX)(R10*2), Y2, Y2
+	VMASKMOVPD   32(BX)(R10*2), Y3, Y3
+	VSHUFPS      $0x88, Y3, Y2, Y4
+	VSHUFPS      $0xdd, Y3, Y2, Y2
+	VPERMPD      $0xd8, Y4, Y4
+	VPERMPD      $0xd8, Y2, Y2
+	VMASKMOVPS   (R9)(R10*1), Y0, Y2
+	VSUBPS       Y4, Y2, Y2
+	VMASKMOVPS   (R8)(R10*1), Y0, Y3
+	VMULPS       Y3, Y2, Y2
+	VMASKMOVPS   (DI)(R10*1), Y0, Y3
+	VADDPS       Y3, Y2, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   (CX)(R10*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(R10*1)
+
+end7:
+	VZEROUPPER
+	RET
+
+no2:
+	XORQ R10, R10
+	SUBQ $0x08, AX
+	JLT  tail11
+
+one10:
+	VMOVUPS (DX)(R10*1), Y0
+	VMOVUPS (SI)(R10*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPD (BX)(R10*2), Y1
+	VMOVUPD 32(BX)(R10*2), Y2
+	VSHUFPS $0x88, Y2, Y1, Y3
+	VSHUFPS $0xdd, Y2, Y1, Y1
+	VPERMPD $0xd8, Y3, Y3
+	VPERMPD $0xd8, Y1, Y1
+	VMOVUPS (R9)(R10*1), Y1
+	VSUBPS  Y3, Y1, Y1
+	VMOVUPS (R8)(R10*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS (DI)(R10*1), Y2
+	VADDPS  Y2, Y1, Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(R10*1)
+	ADDQ    $0x20, R10
+	SUBQ    $0x08, AX
+	JGE     one10
+
+tail11:
+	ADDQ         $0x08, AX
+	JZ           end12
+	LEAQ         masks<>+32(SB), R11
+	NEGQ         AX
+	VMOVUPS      (R11)(AX*4), Y0
+	VMASKMOVPS   (DX)(R10*1), Y0, Y1
+	VMASKMOVPS   (SI)(R10*1), Y0, Y2
+	VMULPS       Y2, Y1, Y1
+	VEXTRACTI128 $0x01, Y0, X3
+	VPMOVSXDQ    X0, Y2
+	VPMOVSXDQ    X3, Y3
+	VMASKMOVPD   (BX)(R10*2), Y2, Y2
+	VMASKMOVPD   32(BX)(R10*2), Y3, Y3
+	VSHUFPS      $0x88, Y3, Y2, Y4
+	VSHUFPS      $0xdd, Y3, Y2, Y2
+	VPERMPD      $0xd8, Y4, Y4
+	VPERMPD      $0xd8, Y2, Y2
+	VMASKMOVPS   (R9)(R10*1), Y0, Y2
+	VSUBPS       Y4, Y2, Y2
+	VMASKMOVPS   (R8)(R10*1), Y0, Y3
+	VMULPS       Y3, Y2, Y2
+	VMASKMOVPS   (DI)(R10*1), Y0, Y3
+	VADDPS       Y3, Y2, Y2
+	VSUBPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(R10*1)
+
+end12:
+	VZEROUPPER
+	RET
+
+none1:
+	CMPB add+16(FP), $0x00
+	JEQ  no13
+	XORQ BX, BX
+	SUBQ $0x08, AX
+	JLT  tail17
+
+one16:
+	VMOVUPS (DX)(BX*1), Y0
+	VMOVUPS (SI)(BX*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS (CX)(BX*1), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(BX*1)
+	ADDQ    $0x20, BX
+	SUBQ    $0x08, AX
+	JGE     one16
+
+tail17:
+	ADDQ       $0x08, AX
+	JZ         end18
+	LEAQ       masks<>+32(SB), DI
+	NEGQ       AX
+	VMOVUPS    (DI)(AX*4), Y0
+	VMASKMOVPS (DX)(BX*1), Y0, Y1
+	VMASKMOVPS (SI)(BX*1), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (CX)(BX*1)
+
+end18:
+	VZEROUPPER
+	RET
+
+no13:
+	XORQ BX, BX
+	SUBQ $0x08, AX
+	JLT  tail22
+
+one21:
+	VMOVUPS (DX)(BX*1), Y0
+	VMOVUPS (SI)(BX*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(BX*1)
+	ADDQ    $0x20, BX
+	SUBQ    $0x08, AX
+	JGE     one21
+
+tail22:
+	ADDQ       $0x08, AX
+	JZ         end23
+	LEAQ       masks<>+32(SB), DI
+	NEGQ       AX
+	VMOVUPS    (DI)(AX*4), Y0
+	VMASKMOVPS (DX)(BX*1), Y0, Y1
+	VMASKMOVPS (SI)(BX*1), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (CX)(BX*1)
+
+end23:
+	VZEROUPPER
+	RET
+
+// func downEach(n int, sums *float64, d *float32, x *float32, stats *float32)
+// Requires: AVX, AVX2
+TEXT ·downEach(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), AX
+	MOVQ sums+8(FP), CX
+	MOVQ d+16(FP), DX
+	MOVQ x+24(FP), BX
+	MOVQ stats+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+	JLT  tail4
+
+one3:
+	VMOVUPD      (CX)(DI*2), Y0
+	VMOVUPD      32(CX)(DI*2), Y1
+	VMOVUPD      (SI)(DI*2), Y2
+	VMOVUPD      32(SI)(DI*2), Y3
+	VSHUFPS      $0x88, Y3, Y2, Y4
+	VSHUFPS      $0xdd, Y3, Y2, Y2
+	VPERMPD      $0xd8, Y4, Y4
+	VPERMPD      $0xd8, Y2, Y2
+	VMOVUPS      (BX)(DI*1), Y3
+	VSUBPS       Y4, Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	VMOVUPS      (DX)(DI*1), Y2
+	VMULPS       Y2, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X2
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X2, Y2
+	VADDPD       Y3, Y0, Y0
+	VADDPD       Y2, Y1, Y1
+	VMOVUPD      Y0, (CX)(DI*2)
+	VMOVUPD      Y1, 32(CX)(DI*2)
+	ADDQ         $0x20, DI
+	SUBQ         $0x08, AX
+	JGE          one3
+
+tail4:
+	ADDQ         $0x08, AX
+	JZ           end5
+	LEAQ         masks<>+32(SB), R8
+	NEGQ         AX
+	VMOVUPS      (R8)(AX*4), Y0
+	VEXTRACTI128 $0x01, Y0, X4
+	VPMOVSXDQ    X0, Y3
+	VPMOVSXDQ    X4, Y4
+	VMASKMOVPD   (CX)(DI*2), Y3, Y1
+	VMASKMOVPD   32(CX)(DI*2), Y4, Y2
+	VMASKMOVPD   (SI)(DI*2), Y3, Y5
+	VMASKMOVPD   32(SI)(DI*2), Y4, Y6
+	VSHUFPS      $0x88, Y6, Y5, Y7
+	VSHUFPS      $0xdd, Y6, Y5, Y5
+	VPERMPD      $0xd8, Y7, Y7
+	VPERMPD      $0xd8, Y5, Y5
+	VMASKMOVPS   (BX)(DI*1), Y0, Y6
+	VSUBPS       Y7, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VMASKMOVPS   (DX)(DI*1), Y0, Y0
+	VMULPS       Y0, Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X0
+	VCVTPS2PD    X6, Y5
+	VCVTPS2PD    X0, Y0
+	VADDPD       Y5, Y1, Y1
+	VADDPD       Y0, Y2, Y2
+	VMASKMOVPD   Y1, Y3, (CX)(DI*2)
+	VMASKMOVPD   Y2, Y4, 32(CX)(DI*2)
+
+end5:
+	VZEROUPPER
+	RET
+
 // func downAffine(n int, dw *float64, db *float64, d *float32, x *float32, stride int, stats *float32)
 // Requires: AVX, AVX2
 TEXT ·downAffine(SB), NOSPLIT, $0-56

@@ -15,3 +15,9 @@ func combineFast[T Float](_ []T, _ bool, _, _ []T, _, _, _, _ T) bool { return f
 func affineRowsFast[T Float](_, _ []float64, _, _, _ []T, _, _ int) bool { return false }
 
 func scaledRowsFast[T Float](_ []float64, _, _, _ []T, _, _ int) bool { return false }
+
+func affineEachFast[T Float](_, _, _, _, _ []T) bool { return false }
+
+func combineEachFast[T Float](_ []T, _ bool, _, _, _, _ []T, _ int) bool { return false }
+
+func productsDownFast[T Float](_ []float64, _, _, _ []T) bool { return false }

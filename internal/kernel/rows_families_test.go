@@ -382,6 +382,30 @@ func channelKernels() []rowKernel {
 		}
 	})
 	for _, to := range []bool{false, true} {
+		add("batch norm of 5 rows"+[]string{"", " added"}[bits(to)], 5*24, func(o *operands, n int) func() {
+			k := kernel.NewBatchNorm(5, n, 1)
+			x, y, dx, w, b := o.src(5*n), o.dst(5*n), o.dst(5*n), o.src(n), o.src(n)
+			if to {
+				b = nil
+			}
+			stats, mean, variance, parts, factors := o.dst(2*n), o.dst(n), o.dst(n), make([]float64, k.Parts()), make([]float32, 3*n)
+			return func() {
+				for c := range k.Chunks() {
+					kernel.BatchNormPart(&k, x, parts, c)
+				}
+				kernel.BatchNormFinish(&k, stats, mean, variance, parts, 1e-5)
+				for c := range k.RowChunks() {
+					kernel.BatchNormApply(&k, y, x, stats, w, b, c)
+				}
+				for c := range k.Chunks() {
+					kernel.ChannelSumsPart(&k, y, x, stats, parts, c)
+				}
+				kernel.BatchNormFactors(&k, factors, stats, w, kernel.ChannelSumsFinish(&k, parts))
+				for c := range k.RowChunks() {
+					kernel.BatchNormBackward(&k, dx, to, y, x, stats, factors, c)
+				}
+			}
+		})
 		add("batch norm backward"+[]string{"", " added"}[bits(to)], 12+4*bits(to), func(o *operands, n int) func() {
 			g, x, dx, stats, w := o.src(n), o.src(n), o.dst(n), o.src(2), o.src(1)
 			k, factors := kernel.NewBatchNorm(1, 1, n), make([]float32, 3)

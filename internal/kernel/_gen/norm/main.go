@@ -7,6 +7,7 @@ package main
 
 import (
 	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 	. "github.com/thimble-ml/thimble/internal/kernel/_gen/avx"
 )
@@ -18,6 +19,9 @@ func main() {
 	products()
 	backward()
 	combine()
+	affineEach()
+	combineEach()
+	downEach()
 	down("downAffine", 1, true)
 	down("downAffine2", 2, true)
 	down("downScaled", 1, false)
@@ -139,6 +143,79 @@ func combine() {
 		})
 		Done()
 	})
+}
+
+// pairs reads mean and rstd of each element.
+func pairs(at At, stats reg.Register) (mean, rstd reg.VecVirtual) {
+	p := at.Load64(stats)
+	mean, rstd = YMM(), YMM()
+	VSHUFPS(Imm(0x88), p[1], p[0], mean)
+	VSHUFPS(Imm(0xdd), p[1], p[0], rstd)
+	VPERMPD(Imm(0xd8), mean, mean)
+	VPERMPD(Imm(0xd8), rstd, rstd)
+	return mean, rstd
+}
+
+// affineEach is affine where each element has a mean and rstd of its own.
+func affineEach() {
+	Start("rowAffineEach", "(n int, y, x, stats, w, b *float32)")
+	n, y, x, stats := Int("n"), Int("y"), Int("x"), Int("stats")
+	IfAny("w", func(w reg.Register) {
+		IfAny("b", func(b reg.Register) {
+			Sweep(n, 1, func(at At) {
+				mean, rstd := pairs(at, stats)
+				v := normal(at, x, mean, rstd)
+				if w != nil {
+					VMULPS(at.Load(w), v, v)
+				}
+				if b != nil {
+					VADDPS(at.Load(b), v, v)
+				}
+				at.Store(v, y)
+			})
+			Done()
+		})
+	})
+}
+
+// combineEach is combine where each element has its own mean, a, b and c.
+func combineEach() {
+	Start("rowCombineEach", "(n int, dx *float32, add bool, d, x, stats, a, b, c *float32)")
+	n, dx, d, stats := Int("n"), Int("dx"), Int("d"), Int("stats")
+	a, b, c := Int("a"), Int("b"), Int("c")
+	IfAny("x", func(x reg.Register) {
+		If("add", func(add bool) {
+			Sweep(n, 1, func(at At) {
+				p := at.Load(d)
+				VMULPS(at.Load(a), p, p)
+				if x != nil {
+					mean, _ := pairs(at, stats)
+					q := at.Load(x)
+					VSUBPS(mean, q, q)
+					VMULPS(at.Load(c), q, q)
+					VADDPS(at.Load(b), q, q)
+					VSUBPS(q, p, p)
+				}
+				at.Put(p, dx, add)
+			})
+			Done()
+		})
+	})
+}
+
+// downEach adds a row of d xhat to sums, each element with a mean and rstd of its own.
+func downEach() {
+	Start("downEach", "(n int, sums *float64, d, x, stats *float32)")
+	n, sums, d, x, stats := Int("n"), Int("sums"), Int("d"), Int("x"), Int("stats")
+	Sweep(n, 1, func(at At) {
+		s := at.Load64(sums)
+		mean, rstd := pairs(at, stats)
+		q := normal(at, x, mean, rstd)
+		VMULPS(at.Load(d), q, q)
+		Accumulate(s[:], Widen(q))
+		at.Store64(s, sums)
+	})
+	Done()
 }
 
 // down adds rows, stride apart, to sums by column: d xhat to dw and, if centered, d to db. stats has mean and rstd of each

@@ -11,7 +11,7 @@
 //   - Reductions are carried in float64 and rounded once, whatever the element type is. Sums that are made in the
 //     destination itself (GEMM, Accumulate, EmbeddingBackward) are its type's.
 //   - Bits are a promise for one build (tag, architecture, CPU family), not between builds. Within one, the order of a sum
-//     hangs on lengths alone: vector versions of element-wise routines, updates and sums down columns do what plain Go does,
+//     hangs on lengths alone: vector versions of arithmetic, updates, norms and sums down columns do what plain Go does,
 //     operation for operation; along a row they add up in more chains.
 //
 // # Conventions

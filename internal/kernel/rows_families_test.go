@@ -91,7 +91,42 @@ func rowKernels() []rowKernel {
 	all := arithmeticKernels()
 	all = append(all, optimKernels()...)
 	all = append(all, reduceKernels()...)
-	return append(all, normKernels()...)
+	all = append(all, normKernels()...)
+	return append(all, inPlaceKernels()...)
+}
+
+// inPlaceKernels write over what they read.
+func inPlaceKernels() []rowKernel {
+	var all []rowKernel
+	add := func(name string, bytes int, start func(o *operands, n int) func()) {
+		all = append(all, rowKernel{name + " in place", bytes, start})
+	}
+	add("sub", 12, func(o *operands, n int) func() {
+		d, x := flat(o.dst(n)), flat(o.src(n))
+		return func() { kernel.Zip(kernel.BinarySub, d, x, d, 0, n) }
+	})
+	add("dropout", 8, func(o *operands, n int) func() {
+		d := o.dst(n)
+		return func() { kernel.Dropout(d, false, d, 0.2, kernel.Words{Seed: 1}) }
+	})
+	add("RoPE", 16, func(o *operands, n int) func() {
+		p := kernel.RoPE{Batch: 1, Steps: 1, Heads: 1, Dim: 2 * n, Offset: 3, Base: 100}
+		d, scratch := kernel.Rank4[float32]{Data: o.dst(2 * n), Strides: [4]int{0, 0, 0, 1}}, make([]byte, p.Scratch(4))
+		return func() {
+			for c := range p.Chunks() {
+				kernel.Rotate(&p, d, false, d, scratch, c)
+			}
+		}
+	})
+	add("layer norm", 8, func(o *operands, n int) func() {
+		y, w := o.dst(n), o.src(n)
+		return func() { kernel.LayerNorm(y, nil, y, w, w, max(1, n), 1e-5) }
+	})
+	add("layer norm backward", 12, func(o *operands, n int) func() {
+		dx, x, w := o.dst(n), o.src(n), o.src(n)
+		return func() { kernel.LayerNormBackward(dx, false, dx, x, w, []float32{0.2, 1.3}, max(1, n)) }
+	})
+	return all
 }
 
 func arithmeticKernels() []rowKernel {
@@ -436,6 +471,14 @@ func TestRowFamilies(t *testing.T) {
 			}
 		})
 	}
+}
+
+func FuzzRowFamilies(f *testing.F) {
+	f.Add(uint(3), uint(100), uint(3), uint(10))
+	f.Fuzz(func(t *testing.T, kernel, n, offset, special uint) {
+		all := rowKernels()
+		compareRows(t, all[kernel%uint(len(all))], int(n%5000), int(offset%16), int(special%100))
+	})
 }
 
 const guard = 0x1.2345p20

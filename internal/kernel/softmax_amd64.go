@@ -6,20 +6,15 @@ import "math"
 
 //go:generate go -C _gen run ./softmax -out ../softmax_amd64.s
 
-// largestFloat is the largest x, NaN left out, or -Inf.
+// topFloat is the largest x, NaN left out, or -Inf.
 //
 //go:noescape
-func largestFloat(n int, x *float32) float32
+func topFloat(n int, x *float32) float32
 
 // expRowFloats fills dst, unless nil, with e^(x - by), and gives the sum of that. by is where an expShift begins.
 //
 //go:noescape
 func expRowFloats(n int, dst, x, by *float32) float64
-
-// scaleFloats multiplies y by a number.
-//
-//go:noescape
-func scaleFloats(n int, y *float32, by float32)
 
 // expShift is what exponentials are taken relative to.
 type expShift struct {
@@ -53,7 +48,7 @@ func topFast[T Float](x []T) (top T, ok bool) {
 	if raceEnabled {
 		touchRead(x)
 	}
-	return T(largestFloat(len(x), begin(x))), true
+	return T(topFloat(len(x), begin(x))), true
 }
 
 // expRowFast fills dst with e^(x - at) and gives the sum of that, if there is a fast way for T on this processor. No x is
@@ -91,7 +86,7 @@ func softmaxRowFast[T Float](y, x []T) bool {
 	top, ok := topFast(x)
 	if ok {
 		sum, _, _ := expRowFast(y, x, top)
-		scaleFloats(len(x), begin(y), float32(1/sum))
+		rowScale(len(x), begin(y), false, begin(y), float32(1/sum))
 	}
 	return ok
 }

@@ -22,9 +22,9 @@ DATA masks<>+56(SB)/4, $0x00000000
 DATA masks<>+60(SB)/4, $0x00000000
 GLOBL masks<>(SB), RODATA|NOPTR, $64
 
-// func largestFloat(n int, x *float32) float32
+// func topFloat(n int, x *float32) float32
 // Requires: AVX, SSE
-TEXT ·largestFloat(SB), NOSPLIT, $0-20
+TEXT ·topFloat(SB), NOSPLIT, $0-20
 	MOVQ    n+0(FP), AX
 	MOVQ    x+8(FP), CX
 	VMOVAPS cff800000<>+0(SB), Y0
@@ -352,57 +352,3 @@ DATA c3efffffe<>+20(SB)/4, $0x3efffffe
 DATA c3efffffe<>+24(SB)/4, $0x3efffffe
 DATA c3efffffe<>+28(SB)/4, $0x3efffffe
 GLOBL c3efffffe<>(SB), RODATA|NOPTR, $32
-
-// func scaleFloats(n int, y *float32, by float32)
-// Requires: AVX
-TEXT ·scaleFloats(SB), NOSPLIT, $0-20
-	MOVQ         n+0(FP), AX
-	MOVQ         y+8(FP), CX
-	VBROADCASTSS by+16(FP), Y0
-	XORQ         DX, DX
-	SUBQ         $0x20, AX
-	JLT          rest2
-
-round1:
-	VMOVUPS (CX)(DX*1), Y1
-	VMULPS  Y0, Y1, Y1
-	VMOVUPS Y1, (CX)(DX*1)
-	VMOVUPS 32(CX)(DX*1), Y1
-	VMULPS  Y0, Y1, Y1
-	VMOVUPS Y1, 32(CX)(DX*1)
-	VMOVUPS 64(CX)(DX*1), Y1
-	VMULPS  Y0, Y1, Y1
-	VMOVUPS Y1, 64(CX)(DX*1)
-	VMOVUPS 96(CX)(DX*1), Y1
-	VMULPS  Y0, Y1, Y1
-	VMOVUPS Y1, 96(CX)(DX*1)
-	ADDQ    $0x80, DX
-	SUBQ    $0x20, AX
-	JGE     round1
-
-rest2:
-	ADDQ $0x20, AX
-	SUBQ $0x08, AX
-	JLT  tail4
-
-one3:
-	VMOVUPS (CX)(DX*1), Y1
-	VMULPS  Y0, Y1, Y1
-	VMOVUPS Y1, (CX)(DX*1)
-	ADDQ    $0x20, DX
-	SUBQ    $0x08, AX
-	JGE     one3
-
-tail4:
-	ADDQ       $0x08, AX
-	JZ         end5
-	LEAQ       masks<>+32(SB), BX
-	NEGQ       AX
-	VMOVUPS    (BX)(AX*4), Y1
-	VMASKMOVPS (CX)(DX*1), Y1, Y2
-	VMULPS     Y0, Y2, Y2
-	VMASKMOVPS Y2, Y1, (CX)(DX*1)
-
-end5:
-	VZEROUPPER
-	RET

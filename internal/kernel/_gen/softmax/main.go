@@ -16,9 +16,8 @@ import (
 
 func main() {
 	Begin()
-	largest()
+	top()
 	expRow()
-	scale()
 	Generate()
 }
 
@@ -29,15 +28,14 @@ func result(v reg.VecVirtual) {
 	RET()
 }
 
-// largest leaves NaN out: of a pair with one, the instruction gives the other if that comes second.
-func largest() {
+// top leaves NaN out: of a pair with one, the instruction gives the other if that comes second.
+func top() {
 	const unroll = 4
-	Start("largestFloat", "(n int, x *float32) float32")
+	Start("topFloat", "(n int, x *float32) float32")
 	n, x := Int("n"), Int("x")
 	var top [unroll]reg.VecVirtual
 	for i := range top {
-		top[i] = YMM()
-		VMOVAPS(Const(math.Inf(-1)), top[i])
+		top[i] = Full(math.Inf(-1))
 	}
 	Sweep(n, unroll, func(at At) {
 		v := at.Load(x)
@@ -79,15 +77,4 @@ func expRow() {
 		})
 		result(Total64(sums))
 	})
-}
-
-func scale() {
-	Start("scaleFloats", "(n int, y *float32, by float32)")
-	n, y, by := Int("n"), Int("y"), Scalar("by")
-	Sweep(n, 4, func(at At) {
-		v := at.Load(y)
-		VMULPS(by, v, v)
-		at.Store(v, y)
-	})
-	Done()
 }

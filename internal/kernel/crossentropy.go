@@ -57,7 +57,7 @@ func CrossEntropy[T Float, I Index](part []float64, loss, lse, x []T, targets []
 			weight += w
 			rowLoss = w * ((top - float64(row[t])) + l)
 			if o.Smoothing != 0 {
-				rowLoss += o.Smoothing * (smoothLoss(row, o.Weight, top, l)/float64(cols) - rowLoss)
+				rowLoss += o.Smoothing * (smoothLoss(row, o.Weight, top+l)/float64(cols) - rowLoss)
 			}
 		default:
 			rowLoss = math.NaN()
@@ -104,16 +104,11 @@ func expBelow[T Float](e []float64, x []T, top float64) {
 }
 
 // smoothLoss is the sum of w (lse - x).
-func smoothLoss[T Float](x, w []T, top, l float64) float64 {
-	var sum float64
-	for i, v := range x {
-		d := (top - float64(v)) + l
-		if w != nil {
-			d *= float64(w[i])
-		}
-		sum += d
+func smoothLoss[T Float](x, w []T, lse float64) float64 {
+	if w == nil {
+		return float64(len(x))*lse - sumRow(x)
 	}
-	return sum
+	return lse*sumRow(w) - products(w, x)
 }
 
 // CrossEntropyBackward fills the rows of dx, or adds to them, where k = scale, times g[r] unless g is nil. dx may be x.
@@ -141,7 +136,7 @@ func CrossEntropyBackward[T Float, I Index](
 			k *= float64(g[r])
 		}
 		a := (1 - o.Smoothing) * o.weight(t)
-		scaledSoftmax(d, add, x[r*cols:][:cols], float64(lse[r]), k*(a+spread))
+		expTimesRow(d, add, x[r*cols:][:cols], float64(lse[r]), k*(a+spread))
 		if share != 0 {
 			subtractWeights(d, o.Weight, k*share)
 		}
@@ -149,30 +144,26 @@ func CrossEntropyBackward[T Float, I Index](
 	}
 }
 
-// scaledSoftmax fills d with k exp(x - lse), or adds it.
-func scaledSoftmax[T Float](d []T, add bool, x []T, lse, k float64) {
+// expTimesRow fills d with k exp(x - top), or adds it. No x is above top.
+func expTimesRow[T Float](d []T, add bool, x []T, top, k float64) {
+	if expTimesRowFast(d, add, x, top, k) {
+		return
+	}
 	var e [expBlock]float64
 	for len(x) > 0 {
 		n := min(len(x), expBlock)
-		expBelow(e[:n], x[:n], lse)
-		piece := d[:n]
-		for i, v := range e[:n] {
-			z := T(k * v)
-			if add {
-				z += piece[i]
-			}
-			piece[i] = z
-		}
+		expBelow(e[:n], x[:n], top)
+		scaleRow(e[:n], e[:n], k, false)
+		putRow(d[:n], add, e[:n])
 		d, x = d[n:], x[n:]
 	}
 }
 
+// subtractWeights takes k w from d, k where w is nil.
 func subtractWeights[T Float](d, w []T, k float64) {
-	for i := range d {
-		z := k
-		if w != nil {
-			z *= float64(w[i])
-		}
-		d[i] -= T(z)
+	if w == nil {
+		addScalarRow(d, d, T(-k))
+		return
 	}
+	scaleRow(d, w, T(-k), true)
 }

@@ -48,8 +48,10 @@ func TestSwiGLU(t *testing.T) {
 }
 
 func TestConvert(t *testing.T) {
-	kerneltest.Convert(t, kernel.Convert[float32, float64])
-	kerneltest.Convert(t, kernel.Convert[float64, float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Convert(t, kernel.Convert[float32, float64])
+		kerneltest.Convert(t, kernel.Convert[float64, float32])
+	})
 }
 
 func TestElementwiseIntegers(t *testing.T) {

@@ -15,6 +15,8 @@ import "math"
 // F16ToF32 widens float16 to float32. The results are exact.
 func F16ToF32(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
+	n := f16ToF32Fast(dst, src)
+	dst, src = dst[n:], src[n:]
 	for i, h := range src {
 		v := uint32(h&0x7fff) << 13 // exponent and mantissa in their places
 		switch {
@@ -35,6 +37,8 @@ func F16ToF32(dst []float32, src []uint16) {
 // F32ToF16 rounds float32 to float16.
 func F32ToF16(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
+	n := f32ToF16Fast(dst, src)
+	dst, src = dst[n:], src[n:]
 	for i, x := range src {
 		v := math.Float32bits(x) &^ (1 << 31)
 		var h uint32
@@ -55,6 +59,8 @@ func F32ToF16(dst []uint16, src []float32) {
 // BF16ToF32 widens bfloat16 to float32, bit for bit.
 func BF16ToF32(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
+	n := bf16ToF32Fast(dst, src)
+	dst, src = dst[n:], src[n:]
 	for i, h := range src {
 		dst[i] = math.Float32frombits(uint32(h) << 16)
 	}
@@ -63,6 +69,8 @@ func BF16ToF32(dst []float32, src []uint16) {
 // F32ToBF16 rounds float32 to bfloat16.
 func F32ToBF16(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
+	n := f32ToBF16Fast(dst, src)
+	dst, src = dst[n:], src[n:]
 	for i, x := range src {
 		v := math.Float32bits(x)
 		h := (v + 0x7fff + v>>16&1) >> 16

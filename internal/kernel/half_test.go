@@ -8,10 +8,12 @@ import (
 )
 
 func TestHalf(t *testing.T) {
-	t.Run("F16ToF32", func(t *testing.T) { kerneltest.F16ToF32(t, kernel.F16ToF32) })
-	t.Run("F32ToF16", func(t *testing.T) { kerneltest.F32ToF16(t, kernel.F32ToF16) })
-	t.Run("BF16ToF32", func(t *testing.T) { kerneltest.BF16ToF32(t, kernel.BF16ToF32) })
-	t.Run("F32ToBF16", func(t *testing.T) { kerneltest.F32ToBF16(t, kernel.F32ToBF16) })
+	eachFamily(t, func(t *testing.T) {
+		t.Run("F16ToF32", func(t *testing.T) { kerneltest.F16ToF32(t, kernel.F16ToF32) })
+		t.Run("F32ToF16", func(t *testing.T) { kerneltest.F32ToF16(t, kernel.F32ToF16) })
+		t.Run("BF16ToF32", func(t *testing.T) { kerneltest.BF16ToF32(t, kernel.BF16ToF32) })
+		t.Run("F32ToBF16", func(t *testing.T) { kerneltest.F32ToBF16(t, kernel.F32ToBF16) })
+	})
 }
 
 func BenchmarkHalf(b *testing.B) {

@@ -118,6 +118,9 @@ func SoftmaxBackward[T Float](l Lines, dx []T, add bool, g, y []T, c int) {
 
 // softmaxBackwardRow fills d with y (g - m), or adds it.
 func softmaxBackwardRow[T Float](d []T, add bool, g, y []T, m float64) {
+	if softmaxBackwardRowFast(d, add, g, y, m) {
+		return
+	}
 	d, g = d[:len(y)], g[:len(y)]
 	for i, v := range y {
 		putOne(d, add, i, float64(v)*(float64(g[i])-m))
@@ -142,6 +145,9 @@ func softmaxBackwardDown[T Float](l Lines, dx []T, add bool, g, y []T, w int) {
 
 // products is the sum of x y in four interleaved chains.
 func products[T Float](x, y []T) float64 {
+	if sum, ok := dotFast(x, y); ok {
+		return sum
+	}
 	var s0, s1, s2, s3 float64
 	y = y[:len(x)]
 	for len(x) >= 4 && len(y) >= 4 {
@@ -161,14 +167,20 @@ func products[T Float](x, y []T) float64 {
 func LogSoftmax[T Float](l Lines, y, x []T, c int) {
 	for i, end := l.chunk(c); i < end; i++ {
 		if at, w := l.strip(i); l.Inner == 1 {
-			row, out := x[at:][:l.N], y[at:][:l.N]
-			top, sum := logSumExp(row)
-			for i, v := range row {
-				out[i] = T(float64(v) - top - sum)
-			}
+			logSoftmaxRow(y[at:][:l.N], x[at:][:l.N])
 		} else {
 			logSoftmaxDown(l, y[at:], x[at:], w)
 		}
+	}
+}
+
+func logSoftmaxRow[T Float](y, x []T) {
+	top, sum := logSumExp(x)
+	if logSoftmaxRowFast(y, x, top+sum) {
+		return
+	}
+	for i, v := range x {
+		y[i] = T(float64(v) - top - sum)
 	}
 }
 
@@ -204,8 +216,11 @@ func LogSoftmaxBackward[T Float](l Lines, dx []T, add bool, g, y []T, c int) {
 }
 
 func logSoftmaxBackwardRow[T Float](d []T, add bool, g, y []T) {
-	var e [expBlock]float64
 	sum := sumRow(g)
+	if logSoftmaxBackwardRowFast(d, add, g, y, sum) {
+		return
+	}
+	var e [expBlock]float64
 	for len(y) > 0 {
 		n := min(len(y), expBlock)
 		expBelow(e[:n], y[:n], 0)

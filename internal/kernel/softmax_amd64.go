@@ -16,6 +16,31 @@ func topFloat(n int, x *float32) float32
 //go:noescape
 func expRowFloats(n int, dst, x, by *float32) float64
 
+// expTimesFloats fills d with k e^(x - by), or adds it.
+//
+//go:noescape
+func expTimesFloats(n int, d *float32, add bool, x, by *float32, k float32)
+
+// dotFloats is the sum of x y.
+//
+//go:noescape
+func dotFloats(n int, x, y *float32) float64
+
+// softmaxBackwardFloats fills d with y (dy - mean), or adds it.
+//
+//go:noescape
+func softmaxBackwardFloats(n int, d *float32, add bool, dy, y *float32, mean float32)
+
+// subtractFloats fills y with x - high - low.
+//
+//go:noescape
+func subtractFloats(n int, y, x *float32, high, low float32)
+
+// logSoftmaxBackwardFloats fills d with dy - e^y sum, or adds it.
+//
+//go:noescape
+func logSoftmaxBackwardFloats(n int, d *float32, add bool, dy, y *float32, sum float32)
+
 // expShift is what exponentials are taken relative to.
 type expShift struct {
 	base  float32 // taken from x
@@ -89,4 +114,54 @@ func softmaxRowFast[T Float](y, x []T) bool {
 		rowScale(len(x), begin(y), false, begin(y), float32(1/sum))
 	}
 	return ok
+}
+
+// expTimesRowFast is expTimesRow, if there is a faster one for T on this processor.
+func expTimesRowFast[T Float](d []T, add bool, x []T, top, k float64) bool {
+	if !ready(d, x) {
+		return false
+	}
+	by, at := shiftBy(float32(top))
+	expTimesFloats(len(x), begin(d), add, begin(x), &by.base, float32(k*math.Exp(at-top)))
+	return true
+}
+
+// dotFast is products, if there is a faster one for T on this processor.
+func dotFast[T Float](x, y []T) (sum float64, ok bool) {
+	if !runsAVX2[T](len(x)) {
+		return 0, false
+	}
+	y = y[:len(x)]
+	if raceEnabled {
+		touchRead(x, y)
+	}
+	return dotFloats(len(x), begin(x), begin(y)), true
+}
+
+// softmaxBackwardRowFast is softmaxBackwardRow, if there is a faster one for T on this processor.
+func softmaxBackwardRowFast[T Float](d []T, add bool, g, y []T, m float64) bool {
+	if !ready(d, y, g) {
+		return false
+	}
+	softmaxBackwardFloats(len(y), begin(d), add, begin(g), begin(y), float32(m))
+	return true
+}
+
+// logSoftmaxRowFast is logSoftmaxRow once its sum is known, if there is a faster one for T on this processor.
+func logSoftmaxRowFast[T Float](y, x []T, sum float64) bool {
+	if !ready(y, x) {
+		return false
+	}
+	high := float32(sum)
+	subtractFloats(len(x), begin(y), begin(x), high, float32(sum-float64(high)))
+	return true
+}
+
+// logSoftmaxBackwardRowFast is logSoftmaxBackwardRow once its sum is known, if there is a faster one for T on this processor.
+func logSoftmaxBackwardRowFast[T Float](d []T, add bool, g, y []T, sum float64) bool {
+	if !ready(d, y, g) {
+		return false
+	}
+	logSoftmaxBackwardFloats(len(y), begin(d), add, begin(g), begin(y), float32(sum))
+	return true
 }

@@ -352,3 +352,641 @@ DATA c3efffffe<>+20(SB)/4, $0x3efffffe
 DATA c3efffffe<>+24(SB)/4, $0x3efffffe
 DATA c3efffffe<>+28(SB)/4, $0x3efffffe
 GLOBL c3efffffe<>(SB), RODATA|NOPTR, $32
+
+// func expTimesFloats(n int, d *float32, add bool, x *float32, by *float32, k float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expTimesFloats(SB), NOSPLIT, $0-44
+	CMPB         add+16(FP), $0x00
+	JEQ          no1
+	MOVQ         n+0(FP), AX
+	MOVQ         d+8(FP), CX
+	MOVQ         x+24(FP), DX
+	MOVQ         by+32(FP), BX
+	VBROADCASTSS k+40(FP), Y0
+	VBROADCASTSS (BX), Y1
+	VBROADCASTSS 4(BX), Y2
+	VBROADCASTSS 8(BX), Y3
+	XORQ         BX, BX
+	SUBQ         $0x08, AX
+	JLT          tail5
+
+one4:
+	VMOVUPS      (DX)(BX*1), Y4
+	VSUBPS       Y1, Y4, Y4
+	VMAXPS       Y4, Y3, Y4
+	VMOVAPS      Y2, Y5
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y4, Y5
+	VSUBPS       Y2, Y5, Y7
+	VFNMADD231PS c3f318000<>+0(SB), Y7, Y4
+	VFNMADD231PS cb95e8083<>+0(SB), Y7, Y4
+	VMOVAPS      c3ab560ba<>+0(SB), Y6
+	VFMADD213PS  c3c091ed4<>+0(SB), Y4, Y6
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y4, Y6
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y4, Y6
+	VFMADD213PS  c3efffffe<>+0(SB), Y4, Y6
+	VMULPS       Y4, Y4, Y7
+	VFMADD213PS  Y4, Y7, Y6
+	VPSRLD       $0x01, Y5, Y4
+	VPSUBD       Y4, Y5, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VFMADD213PS  Y4, Y4, Y6
+	VMULPS       Y5, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      (CX)(BX*1), Y4
+	VADDPS       Y4, Y6, Y6
+	VMOVUPS      Y6, (CX)(BX*1)
+	ADDQ         $0x20, BX
+	SUBQ         $0x08, AX
+	JGE          one4
+
+tail5:
+	ADDQ         $0x08, AX
+	JZ           end6
+	LEAQ         masks<>+32(SB), SI
+	NEGQ         AX
+	VMOVUPS      (SI)(AX*4), Y4
+	VMASKMOVPS   (DX)(BX*1), Y4, Y5
+	VSUBPS       Y1, Y5, Y5
+	VMAXPS       Y5, Y3, Y5
+	VMOVAPS      Y2, Y1
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y5, Y1
+	VSUBPS       Y2, Y1, Y3
+	VFNMADD231PS c3f318000<>+0(SB), Y3, Y5
+	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y5
+	VMOVAPS      c3ab560ba<>+0(SB), Y2
+	VFMADD213PS  c3c091ed4<>+0(SB), Y5, Y2
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y5, Y2
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y5, Y2
+	VFMADD213PS  c3efffffe<>+0(SB), Y5, Y2
+	VMULPS       Y5, Y5, Y3
+	VFMADD213PS  Y5, Y3, Y2
+	VPSRLD       $0x01, Y1, Y3
+	VPSUBD       Y3, Y1, Y1
+	VPSLLD       $0x17, Y3, Y3
+	VPSLLD       $0x17, Y1, Y1
+	VFMADD213PS  Y3, Y3, Y2
+	VMULPS       Y1, Y2, Y2
+	VMULPS       Y0, Y2, Y2
+	VMASKMOVPS   (CX)(BX*1), Y4, Y0
+	VADDPS       Y0, Y2, Y2
+	VMASKMOVPS   Y2, Y4, (CX)(BX*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	MOVQ         n+0(FP), AX
+	MOVQ         d+8(FP), CX
+	MOVQ         x+24(FP), DX
+	MOVQ         by+32(FP), BX
+	VBROADCASTSS k+40(FP), Y0
+	VBROADCASTSS (BX), Y1
+	VBROADCASTSS 4(BX), Y2
+	VBROADCASTSS 8(BX), Y3
+	XORQ         BX, BX
+	SUBQ         $0x08, AX
+	JLT          tail10
+
+one9:
+	VMOVUPS      (DX)(BX*1), Y4
+	VSUBPS       Y1, Y4, Y4
+	VMAXPS       Y4, Y3, Y4
+	VMOVAPS      Y2, Y5
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y4, Y5
+	VSUBPS       Y2, Y5, Y7
+	VFNMADD231PS c3f318000<>+0(SB), Y7, Y4
+	VFNMADD231PS cb95e8083<>+0(SB), Y7, Y4
+	VMOVAPS      c3ab560ba<>+0(SB), Y6
+	VFMADD213PS  c3c091ed4<>+0(SB), Y4, Y6
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y4, Y6
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y4, Y6
+	VFMADD213PS  c3efffffe<>+0(SB), Y4, Y6
+	VMULPS       Y4, Y4, Y7
+	VFMADD213PS  Y4, Y7, Y6
+	VPSRLD       $0x01, Y5, Y4
+	VPSUBD       Y4, Y5, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VFMADD213PS  Y4, Y4, Y6
+	VMULPS       Y5, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VMOVUPS      Y6, (CX)(BX*1)
+	ADDQ         $0x20, BX
+	SUBQ         $0x08, AX
+	JGE          one9
+
+tail10:
+	ADDQ         $0x08, AX
+	JZ           end11
+	LEAQ         masks<>+32(SB), SI
+	NEGQ         AX
+	VMOVUPS      (SI)(AX*4), Y4
+	VMASKMOVPS   (DX)(BX*1), Y4, Y5
+	VSUBPS       Y1, Y5, Y5
+	VMAXPS       Y5, Y3, Y5
+	VMOVAPS      Y2, Y1
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y5, Y1
+	VSUBPS       Y2, Y1, Y3
+	VFNMADD231PS c3f318000<>+0(SB), Y3, Y5
+	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y5
+	VMOVAPS      c3ab560ba<>+0(SB), Y2
+	VFMADD213PS  c3c091ed4<>+0(SB), Y5, Y2
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y5, Y2
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y5, Y2
+	VFMADD213PS  c3efffffe<>+0(SB), Y5, Y2
+	VMULPS       Y5, Y5, Y3
+	VFMADD213PS  Y5, Y3, Y2
+	VPSRLD       $0x01, Y1, Y3
+	VPSUBD       Y3, Y1, Y1
+	VPSLLD       $0x17, Y3, Y3
+	VPSLLD       $0x17, Y1, Y1
+	VFMADD213PS  Y3, Y3, Y2
+	VMULPS       Y1, Y2, Y2
+	VMULPS       Y0, Y2, Y2
+	VMASKMOVPS   Y2, Y4, (CX)(BX*1)
+
+end11:
+	VZEROUPPER
+	RET
+
+// func dotFloats(n int, x *float32, y *float32) float64
+// Requires: AVX, FMA3, SSE2
+TEXT ·dotFloats(SB), NOSPLIT, $0-32
+	MOVQ   n+0(FP), AX
+	MOVQ   x+8(FP), CX
+	MOVQ   y+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   BX, BX
+	SUBQ   $0x10, AX
+	JLT    rest2
+
+round1:
+	VCVTPS2PD   (CX)(BX*1), Y4
+	VCVTPS2PD   16(CX)(BX*1), Y5
+	VCVTPS2PD   (DX)(BX*1), Y6
+	VCVTPS2PD   16(DX)(BX*1), Y7
+	VFMADD231PD Y4, Y6, Y0
+	VFMADD231PD Y5, Y7, Y1
+	VCVTPS2PD   32(CX)(BX*1), Y4
+	VCVTPS2PD   48(CX)(BX*1), Y5
+	VCVTPS2PD   32(DX)(BX*1), Y6
+	VCVTPS2PD   48(DX)(BX*1), Y7
+	VFMADD231PD Y4, Y6, Y2
+	VFMADD231PD Y5, Y7, Y3
+	ADDQ        $0x40, BX
+	SUBQ        $0x10, AX
+	JGE         round1
+
+rest2:
+	ADDQ $0x10, AX
+	SUBQ $0x08, AX
+	JLT  tail4
+
+one3:
+	VCVTPS2PD   (CX)(BX*1), Y4
+	VCVTPS2PD   16(CX)(BX*1), Y5
+	VCVTPS2PD   (DX)(BX*1), Y6
+	VCVTPS2PD   16(DX)(BX*1), Y7
+	VFMADD231PD Y4, Y6, Y0
+	VFMADD231PD Y5, Y7, Y1
+	ADDQ        $0x20, BX
+	SUBQ        $0x08, AX
+	JGE         one3
+
+tail4:
+	ADDQ         $0x08, AX
+	JZ           end5
+	LEAQ         masks<>+32(SB), SI
+	NEGQ         AX
+	VMOVUPS      (SI)(AX*4), Y4
+	VMASKMOVPS   (CX)(BX*1), Y4, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VCVTPS2PD    X5, Y5
+	VCVTPS2PD    X6, Y6
+	VMASKMOVPS   (DX)(BX*1), Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X7
+	VCVTPS2PD    X4, Y4
+	VCVTPS2PD    X7, Y7
+	VFMADD231PD  Y5, Y4, Y0
+	VFMADD231PD  Y6, Y7, Y1
+
+end5:
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X0
+	VUNPCKHPD    X0, X0, X1
+	VADDSD       X1, X0, X0
+	VZEROUPPER
+	MOVSD        X0, ret+24(FP)
+	RET
+
+// func softmaxBackwardFloats(n int, d *float32, add bool, dy *float32, y *float32, mean float32)
+// Requires: AVX
+TEXT ·softmaxBackwardFloats(SB), NOSPLIT, $0-44
+	CMPB         add+16(FP), $0x00
+	JEQ          no1
+	MOVQ         n+0(FP), AX
+	MOVQ         d+8(FP), CX
+	MOVQ         dy+24(FP), DX
+	MOVQ         y+32(FP), BX
+	VBROADCASTSS mean+40(FP), Y0
+	XORQ         SI, SI
+	SUBQ         $0x20, AX
+	JLT          rest3
+
+round2:
+	VMOVUPS (DX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMOVUPS (BX)(SI*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS (CX)(SI*1), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (CX)(SI*1)
+	VMOVUPS 32(DX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMOVUPS 32(BX)(SI*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS 32(CX)(SI*1), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(CX)(SI*1)
+	VMOVUPS 64(DX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMOVUPS 64(BX)(SI*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS 64(CX)(SI*1), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(CX)(SI*1)
+	VMOVUPS 96(DX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMOVUPS 96(BX)(SI*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS 96(CX)(SI*1), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(CX)(SI*1)
+	ADDQ    $0x80, SI
+	SUBQ    $0x20, AX
+	JGE     round2
+
+rest3:
+	ADDQ $0x20, AX
+	SUBQ $0x08, AX
+	JLT  tail5
+
+one4:
+	VMOVUPS (DX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMOVUPS (BX)(SI*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS (CX)(SI*1), Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS Y1, (CX)(SI*1)
+	ADDQ    $0x20, SI
+	SUBQ    $0x08, AX
+	JGE     one4
+
+tail5:
+	ADDQ       $0x08, AX
+	JZ         end6
+	LEAQ       masks<>+32(SB), DI
+	NEGQ       AX
+	VMOVUPS    (DI)(AX*4), Y1
+	VMASKMOVPS (DX)(SI*1), Y1, Y2
+	VSUBPS     Y0, Y2, Y2
+	VMASKMOVPS (BX)(SI*1), Y1, Y0
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS (CX)(SI*1), Y1, Y0
+	VADDPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (CX)(SI*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	MOVQ         n+0(FP), AX
+	MOVQ         d+8(FP), CX
+	MOVQ         dy+24(FP), DX
+	MOVQ         y+32(FP), BX
+	VBROADCASTSS mean+40(FP), Y0
+	XORQ         SI, SI
+	SUBQ         $0x20, AX
+	JLT          rest8
+
+round7:
+	VMOVUPS (DX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMOVUPS (BX)(SI*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, (CX)(SI*1)
+	VMOVUPS 32(DX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMOVUPS 32(BX)(SI*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, 32(CX)(SI*1)
+	VMOVUPS 64(DX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMOVUPS 64(BX)(SI*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, 64(CX)(SI*1)
+	VMOVUPS 96(DX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMOVUPS 96(BX)(SI*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, 96(CX)(SI*1)
+	ADDQ    $0x80, SI
+	SUBQ    $0x20, AX
+	JGE     round7
+
+rest8:
+	ADDQ $0x20, AX
+	SUBQ $0x08, AX
+	JLT  tail10
+
+one9:
+	VMOVUPS (DX)(SI*1), Y1
+	VSUBPS  Y0, Y1, Y1
+	VMOVUPS (BX)(SI*1), Y2
+	VMULPS  Y2, Y1, Y1
+	VMOVUPS Y1, (CX)(SI*1)
+	ADDQ    $0x20, SI
+	SUBQ    $0x08, AX
+	JGE     one9
+
+tail10:
+	ADDQ       $0x08, AX
+	JZ         end11
+	LEAQ       masks<>+32(SB), DI
+	NEGQ       AX
+	VMOVUPS    (DI)(AX*4), Y1
+	VMASKMOVPS (DX)(SI*1), Y1, Y2
+	VSUBPS     Y0, Y2, Y2
+	VMASKMOVPS (BX)(SI*1), Y1, Y0
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (CX)(SI*1)
+
+end11:
+	VZEROUPPER
+	RET
+
+// func subtractFloats(n int, y *float32, x *float32, high float32, low float32)
+// Requires: AVX
+TEXT ·subtractFloats(SB), NOSPLIT, $0-32
+	MOVQ         n+0(FP), AX
+	MOVQ         y+8(FP), CX
+	MOVQ         x+16(FP), DX
+	VBROADCASTSS high+24(FP), Y0
+	VBROADCASTSS low+28(FP), Y1
+	XORQ         BX, BX
+	SUBQ         $0x20, AX
+	JLT          rest2
+
+round1:
+	VMOVUPS (DX)(BX*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VSUBPS  Y1, Y2, Y2
+	VMOVUPS Y2, (CX)(BX*1)
+	VMOVUPS 32(DX)(BX*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VSUBPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(CX)(BX*1)
+	VMOVUPS 64(DX)(BX*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VSUBPS  Y1, Y2, Y2
+	VMOVUPS Y2, 64(CX)(BX*1)
+	VMOVUPS 96(DX)(BX*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VSUBPS  Y1, Y2, Y2
+	VMOVUPS Y2, 96(CX)(BX*1)
+	ADDQ    $0x80, BX
+	SUBQ    $0x20, AX
+	JGE     round1
+
+rest2:
+	ADDQ $0x20, AX
+	SUBQ $0x08, AX
+	JLT  tail4
+
+one3:
+	VMOVUPS (DX)(BX*1), Y2
+	VSUBPS  Y0, Y2, Y2
+	VSUBPS  Y1, Y2, Y2
+	VMOVUPS Y2, (CX)(BX*1)
+	ADDQ    $0x20, BX
+	SUBQ    $0x08, AX
+	JGE     one3
+
+tail4:
+	ADDQ       $0x08, AX
+	JZ         end5
+	LEAQ       masks<>+32(SB), SI
+	NEGQ       AX
+	VMOVUPS    (SI)(AX*4), Y2
+	VMASKMOVPS (DX)(BX*1), Y2, Y3
+	VSUBPS     Y0, Y3, Y3
+	VSUBPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y2, (CX)(BX*1)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func logSoftmaxBackwardFloats(n int, d *float32, add bool, dy *float32, y *float32, sum float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·logSoftmaxBackwardFloats(SB), NOSPLIT, $0-44
+	CMPB         add+16(FP), $0x00
+	JEQ          no1
+	MOVQ         n+0(FP), AX
+	MOVQ         d+8(FP), CX
+	MOVQ         dy+24(FP), DX
+	MOVQ         y+32(FP), BX
+	VBROADCASTSS sum+40(FP), Y0
+	XORQ         SI, SI
+	SUBQ         $0x08, AX
+	JLT          tail5
+
+one4:
+	VMOVUPS      (BX)(SI*1), Y1
+	VMOVUPS      (DX)(SI*1), Y2
+	VMOVAPS      cc2d20000<>+0(SB), Y3
+	VMAXPS       Y1, Y3, Y1
+	VMOVAPS      c42b20000<>+0(SB), Y3
+	VMINPS       Y1, Y3, Y1
+	VMOVAPS      c4b4000fe<>+0(SB), Y3
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y1, Y3
+	VSUBPS       c4b4000fe<>+0(SB), Y3, Y5
+	VFNMADD231PS c3f318000<>+0(SB), Y5, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y5, Y1
+	VMOVAPS      c3ab560ba<>+0(SB), Y4
+	VFMADD213PS  c3c091ed4<>+0(SB), Y1, Y4
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y1, Y4
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y1, Y4
+	VFMADD213PS  c3efffffe<>+0(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y5
+	VFMADD213PS  Y1, Y5, Y4
+	VPSRLD       $0x01, Y3, Y1
+	VPSUBD       Y1, Y3, Y3
+	VPSLLD       $0x17, Y1, Y1
+	VPSLLD       $0x17, Y3, Y3
+	VFMADD213PS  Y1, Y1, Y4
+	VMULPS       Y3, Y4, Y4
+	VFNMADD231PS Y0, Y4, Y2
+	VMOVUPS      (CX)(SI*1), Y1
+	VADDPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (CX)(SI*1)
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, AX
+	JGE          one4
+
+tail5:
+	ADDQ         $0x08, AX
+	JZ           end6
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y1
+	VMASKMOVPS   (BX)(SI*1), Y1, Y2
+	VMASKMOVPS   (DX)(SI*1), Y1, Y3
+	VMOVAPS      cc2d20000<>+0(SB), Y4
+	VMAXPS       Y2, Y4, Y2
+	VMOVAPS      c42b20000<>+0(SB), Y4
+	VMINPS       Y2, Y4, Y2
+	VMOVAPS      c4b4000fe<>+0(SB), Y4
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       c4b4000fe<>+0(SB), Y4, Y6
+	VFNMADD231PS c3f318000<>+0(SB), Y6, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y6, Y2
+	VMOVAPS      c3ab560ba<>+0(SB), Y5
+	VFMADD213PS  c3c091ed4<>+0(SB), Y2, Y5
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y2, Y5
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y2, Y5
+	VFMADD213PS  c3efffffe<>+0(SB), Y2, Y5
+	VMULPS       Y2, Y2, Y6
+	VFMADD213PS  Y2, Y6, Y5
+	VPSRLD       $0x01, Y4, Y2
+	VPSUBD       Y2, Y4, Y4
+	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y4, Y4
+	VFMADD213PS  Y2, Y2, Y5
+	VMULPS       Y4, Y5, Y5
+	VFNMADD231PS Y0, Y5, Y3
+	VMASKMOVPS   (CX)(SI*1), Y1, Y0
+	VADDPS       Y0, Y3, Y3
+	VMASKMOVPS   Y3, Y1, (CX)(SI*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	MOVQ         n+0(FP), AX
+	MOVQ         d+8(FP), CX
+	MOVQ         dy+24(FP), DX
+	MOVQ         y+32(FP), BX
+	VBROADCASTSS sum+40(FP), Y0
+	XORQ         SI, SI
+	SUBQ         $0x08, AX
+	JLT          tail10
+
+one9:
+	VMOVUPS      (BX)(SI*1), Y1
+	VMOVUPS      (DX)(SI*1), Y2
+	VMOVAPS      cc2d20000<>+0(SB), Y3
+	VMAXPS       Y1, Y3, Y1
+	VMOVAPS      c42b20000<>+0(SB), Y3
+	VMINPS       Y1, Y3, Y1
+	VMOVAPS      c4b4000fe<>+0(SB), Y3
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y1, Y3
+	VSUBPS       c4b4000fe<>+0(SB), Y3, Y5
+	VFNMADD231PS c3f318000<>+0(SB), Y5, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y5, Y1
+	VMOVAPS      c3ab560ba<>+0(SB), Y4
+	VFMADD213PS  c3c091ed4<>+0(SB), Y1, Y4
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y1, Y4
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y1, Y4
+	VFMADD213PS  c3efffffe<>+0(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y5
+	VFMADD213PS  Y1, Y5, Y4
+	VPSRLD       $0x01, Y3, Y1
+	VPSUBD       Y1, Y3, Y3
+	VPSLLD       $0x17, Y1, Y1
+	VPSLLD       $0x17, Y3, Y3
+	VFMADD213PS  Y1, Y1, Y4
+	VMULPS       Y3, Y4, Y4
+	VFNMADD231PS Y0, Y4, Y2
+	VMOVUPS      Y2, (CX)(SI*1)
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, AX
+	JGE          one9
+
+tail10:
+	ADDQ         $0x08, AX
+	JZ           end11
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y1
+	VMASKMOVPS   (BX)(SI*1), Y1, Y2
+	VMASKMOVPS   (DX)(SI*1), Y1, Y3
+	VMOVAPS      cc2d20000<>+0(SB), Y4
+	VMAXPS       Y2, Y4, Y2
+	VMOVAPS      c42b20000<>+0(SB), Y4
+	VMINPS       Y2, Y4, Y2
+	VMOVAPS      c4b4000fe<>+0(SB), Y4
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       c4b4000fe<>+0(SB), Y4, Y6
+	VFNMADD231PS c3f318000<>+0(SB), Y6, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y6, Y2
+	VMOVAPS      c3ab560ba<>+0(SB), Y5
+	VFMADD213PS  c3c091ed4<>+0(SB), Y2, Y5
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y2, Y5
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y2, Y5
+	VFMADD213PS  c3efffffe<>+0(SB), Y2, Y5
+	VMULPS       Y2, Y2, Y6
+	VFMADD213PS  Y2, Y6, Y5
+	VPSRLD       $0x01, Y4, Y2
+	VPSUBD       Y2, Y4, Y4
+	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y4, Y4
+	VFMADD213PS  Y2, Y2, Y5
+	VMULPS       Y4, Y5, Y5
+	VFNMADD231PS Y0, Y5, Y3
+	VMASKMOVPS   Y3, Y1, (CX)(SI*1)
+
+end11:
+	VZEROUPPER
+	RET
+
+DATA cc2d20000<>+0(SB)/4, $0xc2d20000
+DATA cc2d20000<>+4(SB)/4, $0xc2d20000
+DATA cc2d20000<>+8(SB)/4, $0xc2d20000
+DATA cc2d20000<>+12(SB)/4, $0xc2d20000
+DATA cc2d20000<>+16(SB)/4, $0xc2d20000
+DATA cc2d20000<>+20(SB)/4, $0xc2d20000
+DATA cc2d20000<>+24(SB)/4, $0xc2d20000
+DATA cc2d20000<>+28(SB)/4, $0xc2d20000
+GLOBL cc2d20000<>(SB), RODATA|NOPTR, $32
+
+DATA c42b20000<>+0(SB)/4, $0x42b20000
+DATA c42b20000<>+4(SB)/4, $0x42b20000
+DATA c42b20000<>+8(SB)/4, $0x42b20000
+DATA c42b20000<>+12(SB)/4, $0x42b20000
+DATA c42b20000<>+16(SB)/4, $0x42b20000
+DATA c42b20000<>+20(SB)/4, $0x42b20000
+DATA c42b20000<>+24(SB)/4, $0x42b20000
+DATA c42b20000<>+28(SB)/4, $0x42b20000
+GLOBL c42b20000<>(SB), RODATA|NOPTR, $32
+
+DATA c4b4000fe<>+0(SB)/4, $0x4b4000fe
+DATA c4b4000fe<>+4(SB)/4, $0x4b4000fe
+DATA c4b4000fe<>+8(SB)/4, $0x4b4000fe
+DATA c4b4000fe<>+12(SB)/4, $0x4b4000fe
+DATA c4b4000fe<>+16(SB)/4, $0x4b4000fe
+DATA c4b4000fe<>+20(SB)/4, $0x4b4000fe
+DATA c4b4000fe<>+24(SB)/4, $0x4b4000fe
+DATA c4b4000fe<>+28(SB)/4, $0x4b4000fe
+GLOBL c4b4000fe<>(SB), RODATA|NOPTR, $32

@@ -9,3 +9,13 @@ func expRowFast[T Float](dst, x []T, top T) (sum, at float64, ok bool) { return 
 func expSumFast[T Float](x []T, top float64) (sum float64, ok bool) { return 0, false }
 
 func softmaxRowFast[T Float](y, x []T) bool { return false }
+
+func expTimesRowFast[T Float](d []T, add bool, x []T, top, k float64) bool { return false }
+
+func dotFast[T Float](x, y []T) (sum float64, ok bool) { return 0, false }
+
+func softmaxBackwardRowFast[T Float](d []T, add bool, g, y []T, m float64) bool { return false }
+
+func logSoftmaxRowFast[T Float](y, x []T, sum float64) bool { return false }
+
+func logSoftmaxBackwardRowFast[T Float](d []T, add bool, g, y []T, sum float64) bool { return false }

@@ -61,26 +61,9 @@ func mapTanhBackward(n int, dx, dy, r *float32, add bool)
 //go:noescape
 func mapSigmoidBackward(n int, dx, dy, r *float32, add bool)
 
-// mapsFast says whether rows of functions of one operand run with AVX2, and sees that dst and what is read beside x are as
-// long as x.
-func mapsFast[T Float](dst, x, other []T) bool {
-	if !runsAVX2[T](len(x)) {
-		return false
-	}
-	dst = dst[:len(x)]
-	if other != nil {
-		other = other[:len(x)]
-	}
-	if raceEnabled {
-		touchRead(x, other)
-		touchWrite(dst)
-	}
-	return true
-}
-
 // mapRowFast is mapRow, if there is a faster one for f and T on this processor.
 func mapRowFast[T Float](f Unary, a float64, dst, src []T) bool {
-	if !mapsFast(dst, src, nil) {
+	if !ready(dst, src) {
 		return false
 	}
 	n, y, x := len(src), begin(dst), begin(src)
@@ -113,7 +96,7 @@ func mapRowFast[T Float](f Unary, a float64, dst, src []T) bool {
 
 // mapBackwardRowFast is mapBackwardRow, if there is a faster one for f and T on this processor.
 func mapBackwardRowFast[T Float](f Unary, a float64, dst []T, add bool, g, read []T) bool {
-	if !mapsFast(dst, g, read) {
+	if !ready(dst, g, read) {
 		return false
 	}
 	n, dx, dy, r := len(g), begin(dst), begin(g), begin(read)

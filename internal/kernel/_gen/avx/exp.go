@@ -55,6 +55,13 @@ func (e Exponential) Value() reg.VecVirtual {
 	return e.T
 }
 
+// ExpOf is e^x for any x, which it overwrites: 0 from -105 down, infinite from 89 up.
+func ExpOf(x reg.VecVirtual) reg.VecVirtual {
+	ClampBelow(x, Full(-105))
+	ClampAbove(x, Full(89))
+	return Exp(x, Const(Magic+TwoBias)).Value()
+}
+
 // Scales are two powers of 2 whose product is 2^n, n from -254, which gives 0, to 254. They use e up, but for T.
 func (e Exponential) Scales() (lo, hi reg.VecVirtual) {
 	lo = YMM()

@@ -18,6 +18,11 @@ func main() {
 	Begin()
 	top()
 	expRow()
+	expTimes()
+	dot()
+	softmaxBackward()
+	subtract()
+	logSoftmaxBackward()
 	Generate()
 }
 
@@ -59,16 +64,12 @@ func top() {
 
 func expRow() {
 	Start("expRowFloats", "(n int, dst, x, by *float32) float64")
-	by := Int("by")
-	shift := Table(by, 3)
-	base, magic, floor := shift[0], shift[1], shift[2]
+	shift := Int("by")
+	by := Table(shift, 3)
 	IfAny("dst", func(dst reg.Register) {
 		n, x, sums := Int("n"), Int("x"), Zeroed(2)
 		Sweep(n, 1, func(at At) {
-			v := at.Load(x)
-			VSUBPS(base, v, v)
-			ClampBelow(v, floor)
-			e := Exp(v, magic).Value()
+			e := shifted(at.Load(x), by)
 			if dst != nil {
 				at.Store(e, dst)
 			}
@@ -76,5 +77,79 @@ func expRow() {
 			Accumulate(sums, Widen(e))
 		})
 		result(Total64(sums))
+	})
+}
+
+// shifted is e^(x - by), given what an expShift holds.
+func shifted(x reg.VecVirtual, by []reg.VecVirtual) reg.VecVirtual {
+	VSUBPS(by[0], x, x)
+	ClampBelow(x, by[2])
+	return Exp(x, by[1]).Value()
+}
+
+func expTimes() {
+	Start("expTimesFloats", "(n int, d *float32, add bool, x, by *float32, k float32)")
+	If("add", func(add bool) {
+		n, d, x, shift, k := Int("n"), Int("d"), Int("x"), Int("by"), Scalar("k")
+		by := Table(shift, 3)
+		Sweep(n, 1, func(at At) {
+			e := shifted(at.Load(x), by)
+			VMULPS(k, e, e)
+			at.Put(e, d, add)
+		})
+		Done()
+	})
+}
+
+func dot() {
+	const unroll = 2
+	Start("dotFloats", "(n int, x, y *float32) float64")
+	n, x, y, sums := Int("n"), Int("x"), Int("y"), Zeroed(2*unroll)
+	Sweep(n, unroll, func(at At) {
+		a, b := at.LoadWide(x), at.LoadWide(y)
+		for h := range a {
+			VFMADD231PD(a[h], b[h], sums[2*at.Step+h])
+		}
+	})
+	result(Total64(sums))
+}
+
+func softmaxBackward() {
+	Start("softmaxBackwardFloats", "(n int, d *float32, add bool, dy, y *float32, mean float32)")
+	If("add", func(add bool) {
+		n, d, dy, y, mean := Int("n"), Int("d"), Int("dy"), Int("y"), Scalar("mean")
+		Sweep(n, 4, func(at At) {
+			v := at.Load(dy)
+			VSUBPS(mean, v, v)
+			VMULPS(at.Load(y), v, v)
+			at.Put(v, d, add)
+		})
+		Done()
+	})
+}
+
+// subtract takes off a number in two parts, the larger one first: most x are near it, and that difference is exact.
+func subtract() {
+	Start("subtractFloats", "(n int, y, x *float32, high, low float32)")
+	n, y, x, high, low := Int("n"), Int("y"), Int("x"), Scalar("high"), Scalar("low")
+	Sweep(n, 4, func(at At) {
+		v := at.Load(x)
+		VSUBPS(high, v, v)
+		VSUBPS(low, v, v)
+		at.Store(v, y)
+	})
+	Done()
+}
+
+func logSoftmaxBackward() {
+	Start("logSoftmaxBackwardFloats", "(n int, d *float32, add bool, dy, y *float32, sum float32)")
+	If("add", func(add bool) {
+		n, d, dy, y, sum := Int("n"), Int("d"), Int("dy"), Int("y"), Scalar("sum")
+		Sweep(n, 1, func(at At) {
+			e, v := at.Load(y), at.Load(dy)
+			VFNMADD231PS(sum, ExpOf(e), v)
+			at.Put(v, d, add)
+		})
+		Done()
 	})
 }

@@ -24,7 +24,7 @@ const (
 
 func main() {
 	Begin()
-	forward("mapExp", 1, exp)
+	forward("mapExp", 1, ExpOf)
 	forward("mapLog", 1, log)
 	forward("mapSqrt", 1, func(x reg.VecVirtual) reg.VecVirtual { VSQRTPS(x, x); return x })
 	forward("mapRsqrt", 1, rsqrt)
@@ -81,13 +81,6 @@ func quotient(a, b reg.VecVirtual) reg.VecVirtual {
 func magnitude(x reg.VecVirtual) reg.VecVirtual {
 	VANDPS(Bits(^uint32(signBit)), x, x)
 	return x
-}
-
-// exp is 0 from -105 down and infinite from 89 up.
-func exp(x reg.VecVirtual) reg.VecVirtual {
-	ClampBelow(x, Full(-105))
-	ClampAbove(x, Full(89))
-	return Exp(x, Const(Magic+TwoBias)).Value()
 }
 
 func rsqrt(x reg.VecVirtual) reg.VecVirtual {

@@ -35,7 +35,7 @@ func swigluBackwardFloats(n int, dgate, dup, dy, gate, up *float32, addGate, add
 
 // geluFast is GELU, if there is a faster one for T on this processor.
 func geluFast[T Float](y, x []T) bool {
-	if !ready(y, x) {
+	if !takes(y, x) {
 		return false
 	}
 	geluFloats(len(x), begin(y), begin(x))
@@ -44,7 +44,7 @@ func geluFast[T Float](y, x []T) bool {
 
 // geluTanhFast is GELUTanh, if there is a faster one for T on this processor.
 func geluTanhFast[T Float](y, x []T) bool {
-	if !ready(y, x) {
+	if !takes(y, x) {
 		return false
 	}
 	geluTanhFloats(len(x), begin(y), begin(x))
@@ -53,7 +53,7 @@ func geluTanhFast[T Float](y, x []T) bool {
 
 // geluBackwardFast is GELUBackward, if there is a faster one for T on this processor.
 func geluBackwardFast[T Float](dst []T, add bool, g, x []T) bool {
-	if !ready(dst, x, g) {
+	if !takes(dst, x, g) {
 		return false
 	}
 	geluBackwardFloats(len(x), begin(dst), begin(g), begin(x), add)
@@ -62,7 +62,7 @@ func geluBackwardFast[T Float](dst []T, add bool, g, x []T) bool {
 
 // geluTanhBackwardFast is GELUTanhBackward, if there is a faster one for T on this processor.
 func geluTanhBackwardFast[T Float](dst []T, add bool, g, x []T) bool {
-	if !ready(dst, x, g) {
+	if !takes(dst, x, g) {
 		return false
 	}
 	geluTanhBackwardFloats(len(x), begin(dst), begin(g), begin(x), add)
@@ -71,7 +71,7 @@ func geluTanhBackwardFast[T Float](dst []T, add bool, g, x []T) bool {
 
 // swigluFast is swigluRow, if there is a faster one for T on this processor.
 func swigluFast[T Float](y, x, u []T) bool {
-	if !ready(y, x, u) {
+	if !takes(y, x, u) {
 		return false
 	}
 	swigluFloats(len(x), begin(y), begin(x), begin(u))

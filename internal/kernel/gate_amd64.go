@@ -22,9 +22,9 @@ func reluBackwardFloats(n int, dx, dy *float32, mask *uint8, add bool)
 //go:noescape
 func leakyReLUBackwardFloats(n int, dx, dy *float32, slope float32, mask *uint8, add bool)
 
-// gatesFast is ready for a function with a mask, which it cuts. written says that the mask is.
+// gatesFast is takes for a function with a mask, which it cuts. written says that the mask is.
 func gatesFast[T Float](dst, x []T, mask []uint8, written bool) (bits *uint8, ok bool) {
-	if !ready(dst, x) {
+	if !takes(dst, x) {
 		return nil, false
 	}
 	if mask == nil && written {

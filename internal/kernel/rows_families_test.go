@@ -91,6 +91,7 @@ func rowKernels() []rowKernel {
 	all := arithmeticKernels()
 	all = append(all, optimKernels()...)
 	all = append(all, reduceKernels()...)
+	all = append(all, activationKernels()...)
 	all = append(all, normKernels()...)
 	return append(all, inPlaceKernels()...)
 }

@@ -118,7 +118,7 @@ func softmaxRowFast[T Float](y, x []T) bool {
 
 // expTimesRowFast is expTimesRow, if there is a faster one for T on this processor.
 func expTimesRowFast[T Float](d []T, add bool, x []T, top, k float64) bool {
-	if !ready(d, x) {
+	if !takes(d, x) {
 		return false
 	}
 	by, at := shiftBy(float32(top))
@@ -140,7 +140,7 @@ func dotFast[T Float](x, y []T) (sum float64, ok bool) {
 
 // softmaxBackwardRowFast is softmaxBackwardRow, if there is a faster one for T on this processor.
 func softmaxBackwardRowFast[T Float](d []T, add bool, g, y []T, m float64) bool {
-	if !ready(d, y, g) {
+	if !takes(d, y, g) {
 		return false
 	}
 	softmaxBackwardFloats(len(y), begin(d), add, begin(g), begin(y), float32(m))
@@ -149,7 +149,7 @@ func softmaxBackwardRowFast[T Float](d []T, add bool, g, y []T, m float64) bool 
 
 // logSoftmaxRowFast is logSoftmaxRow once its sum is known, if there is a faster one for T on this processor.
 func logSoftmaxRowFast[T Float](y, x []T, sum float64) bool {
-	if !ready(y, x) {
+	if !takes(y, x) {
 		return false
 	}
 	high := float32(sum)
@@ -159,7 +159,7 @@ func logSoftmaxRowFast[T Float](y, x []T, sum float64) bool {
 
 // logSoftmaxBackwardRowFast is logSoftmaxBackwardRow once its sum is known, if there is a faster one for T on this processor.
 func logSoftmaxBackwardRowFast[T Float](d []T, add bool, g, y []T, sum float64) bool {
-	if !ready(d, y, g) {
+	if !takes(d, y, g) {
 		return false
 	}
 	logSoftmaxBackwardFloats(len(y), begin(d), add, begin(g), begin(y), float32(sum))

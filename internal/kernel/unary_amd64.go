@@ -61,9 +61,27 @@ func mapTanhBackward(n int, dx, dy, r *float32, add bool)
 //go:noescape
 func mapSigmoidBackward(n int, dx, dy, r *float32, add bool)
 
+// takes is ready for a routine whose bits are not those of the plain version: it runs for any length, so that an element's
+// value does not depend on where pieces are cut.
+func takes[T any](dst []T, operands ...[]T) bool {
+	if !runsAVX2[T](len(dst)) {
+		return false
+	}
+	for _, x := range operands {
+		x = x[:len(dst)]
+		if raceEnabled {
+			touchRead(x)
+		}
+	}
+	if raceEnabled {
+		touchWrite(dst)
+	}
+	return true
+}
+
 // mapRowFast is mapRow, if there is a faster one for f and T on this processor.
 func mapRowFast[T Float](f Unary, a float64, dst, src []T) bool {
-	if !ready(dst, src) {
+	if !takes(dst, src) {
 		return false
 	}
 	n, y, x := len(src), begin(dst), begin(src)
@@ -96,7 +114,7 @@ func mapRowFast[T Float](f Unary, a float64, dst, src []T) bool {
 
 // mapBackwardRowFast is mapBackwardRow, if there is a faster one for f and T on this processor.
 func mapBackwardRowFast[T Float](f Unary, a float64, dst []T, add bool, g, read []T) bool {
-	if !ready(dst, g, read) {
+	if !takes(dst, g, read) {
 		return false
 	}
 	n, dx, dy, r := len(g), begin(dst), begin(g), begin(read)

@@ -36,14 +36,14 @@ func main() {
 	backward("mapExpBackward", unroll, func(d, y reg.VecVirtual) { VMULPS(y, d, d) })
 	backward("mapLogBackward", 1, func(d, x reg.VecVirtual) { VDIVPS(x, d, d) })
 	backward("mapSqrtBackward", 1, func(d, y reg.VecVirtual) {
-		VMULPS(Const(0.5), d, d)
+		VADDPS(y, y, y)
 		VDIVPS(y, d, d)
 	})
 	backward("mapRsqrtBackward", unroll, rsqrtBackward)
 	backward("mapReciprocalBackward", unroll, reciprocalBackward)
 	backward("mapSquareBackward", unroll, func(d, x reg.VecVirtual) {
-		VADDPS(x, x, x)
 		VMULPS(x, d, d)
+		VADDPS(d, d, d)
 	})
 	backward("mapAbsBackward", unroll, absBackward)
 	backward("mapTanhBackward", unroll, tanhBackward)
@@ -202,12 +202,13 @@ func sigmoid(x reg.VecVirtual) reg.VecVirtual {
 	return q
 }
 
-// rsqrtBackward multiplies by y one after the other: what fits at the end fits in between.
+// rsqrtBackward multiplies by -y/2, y and y one after the other: what fits at the end fits in between.
 func rsqrtBackward(d, y reg.VecVirtual) {
-	VMULPS(Const(-0.5), d, d)
-	for range 3 {
-		VMULPS(y, d, d)
-	}
+	k := YMM()
+	VMULPS(Const(-0.5), y, k)
+	VMULPS(k, d, d)
+	VMULPS(y, d, d)
+	VMULPS(y, d, d)
 }
 
 func reciprocalBackward(d, y reg.VecVirtual) {

@@ -19,6 +19,8 @@ import (
 type Line struct {
 	Blocks []nn.Module
 	Input  tensor.Spec // of the first block
+	// Around gives the scope that the blocks run in, with autocast for instance; nil: the step's own.
+	Around func(s *autograd.Scope) *autograd.Scope
 }
 
 // LineOf is a Line of a model's blocks, such as the Blocks of an nn.GPT.
@@ -60,7 +62,7 @@ func Measure(sess *autograd.Session, ln Line) ([]Cost, error) {
 	var costs []Cost
 	in := ln.Input
 	for i, b := range ln.Blocks {
-		m := meter{sess: sess, block: b, in: in}
+		m := meter{sess: sess, block: b, in: in, around: ln.Around}
 		c, err := m.bytes()
 		if err != nil {
 			return nil, fmt.Errorf("checkpoint: Measure: block %d: %w", i, err)
@@ -91,10 +93,11 @@ func (c *Cost) phases() []*Phase {
 
 // meter runs one block and counts.
 type meter struct {
-	sess  *autograd.Session
-	block nn.Module
-	in    tensor.Spec
-	out   tensor.Spec
+	sess   *autograd.Session
+	block  nn.Module
+	in     tensor.Spec
+	out    tensor.Spec
+	around func(s *autograd.Scope) *autograd.Scope
 
 	bufs      map[uint64]memory.Event // alive, of a kind that is counted
 	live, act int64
@@ -168,6 +171,7 @@ func (m *meter) menus(c *Cost) iter.Seq2[*Menu, nn.Forward] {
 // dry runs f once, forward and backward, in a dry run.
 func (m *meter) dry(f nn.Forward) (menu Menu, err error) {
 	_, err = m.sess.Plan(func(s *autograd.Scope) error {
+		s = m.scope(s)
 		x, g, err := m.input(s)
 		if err != nil {
 			return err
@@ -191,6 +195,14 @@ func (m *meter) dry(f nn.Forward) (menu Menu, err error) {
 		return nil
 	}, autograd.PlanConfig{Steps: 1})
 	return menu, err
+}
+
+// scope is what the blocks run in.
+func (m *meter) scope(s *autograd.Scope) *autograd.Scope {
+	if m.around == nil {
+		return s
+	}
+	return m.around(s)
 }
 
 // input makes an input of random numbers that requires a gradient, and fills in the spec of the result and a gradient for
@@ -268,6 +280,7 @@ func (m *meter) times(c *Cost) error {
 // run runs f once, forward and backward, in a step that is rolled back.
 func (m *meter) run(menu *Menu, f nn.Forward) error {
 	err := m.sess.Step(context.Background(), func(s *autograd.Scope) error {
+		s = m.scope(s)
 		x, g, err := m.input(s)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/thimble-ml/thimble/amp"
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/checkpoint"
 	"github.com/thimble-ml/thimble/memory"
@@ -44,7 +45,7 @@ func (w *watermark) add(e memory.Event, sign int64) {
 }
 
 // dryChain is the watermark of a dry run of the blocks by schedule sc.
-func dryChain(r *rig, ln checkpoint.Line, sc checkpoint.Schedule) *watermark {
+func dryChain(r *rig, ln checkpoint.Line, sc checkpoint.Schedule, opts ...checkpoint.Option) *watermark {
 	r.t.Helper()
 	w := &watermark{bufs: map[uint64]memory.Event{}}
 	var fs []nn.Forward
@@ -66,7 +67,7 @@ func dryChain(r *rig, ln checkpoint.Line, sc checkpoint.Schedule) *watermark {
 		v := s.Input(x).RequireGrad()
 		old := r.dev.SetTrace(w.event)
 		defer r.dev.SetTrace(old)
-		y := checkpoint.Chain(func(int) checkpoint.Schedule { return sc })(s, v, fs)
+		y := checkpoint.Chain(func(int) checkpoint.Schedule { return sc }, opts...)(s, v, fs)
 		s.Do("head", func(s *autograd.Scope) *autograd.Value { return headOp(s, y) }).Backward(s)
 		return nil
 	}, autograd.PlanConfig{Steps: 1})
@@ -176,6 +177,47 @@ func TestDearOnlyKeeps(t *testing.T) {
 		require.LessOrEqual(t, c.Dear.Backward.Activations, c.All.Backward.Activations+4*B*T*C)
 		r.close()
 	}
+}
+
+// Everything is the plain run, to the byte; each second block is half of each.
+func TestPoliciesInBytes(t *testing.T) {
+	r := newRig(t)
+	defer r.close()
+	const n = 6
+	ln := gptLine(r, n)
+	second, err := checkpoint.EveryKth(2)
+	require.NoError(t, err)
+	_, err = checkpoint.EveryKth(0)
+	require.ErrorContains(t, err, "EveryKth(0): want 1 or more")
+	_, err = checkpoint.Scopes("a/b")
+	require.ErrorContains(t, err, `"a/b": want one part of a scope's path`)
+	activations := func(p checkpoint.Policy) int64 {
+		return dryChain(r, ln, checkpoint.PerBlock(n), checkpoint.With(p)).activations
+	}
+	all := dryChain(r, ln, checkpoint.All(n)).activations
+	require.Equal(t, all, activations(checkpoint.Everything))
+	require.Equal(t, dryChain(r, ln, checkpoint.PerBlock(n)).activations, activations(checkpoint.Nothing))
+	one := checkpoint.Step{Inner: checkpoint.All(1)}
+	half := checkpoint.Schedule{one, {Blocks: 1}, one, {Blocks: 1}, one, {Blocks: 1}}
+	require.Equal(t, dryChain(r, ln, half).activations, activations(second))
+	attention, err := checkpoint.Scopes("attn")
+	require.NoError(t, err)
+	require.Less(t, activations(attention), all)
+	require.Greater(t, activations(attention), activations(checkpoint.DearOnly))
+}
+
+// Under autocast what is kept is half as large, and the estimate knows.
+func TestMeasureUnderAutocast(t *testing.T) {
+	r := newRig(t)
+	defer r.close()
+	ln := gptLine(r, 2)
+	plain, err := checkpoint.Measure(r.sess, ln)
+	require.NoError(t, err)
+	ln.Around = func(s *autograd.Scope) *autograd.Scope { return s.WithAutocast(amp.BFloat16) }
+	low, err := checkpoint.Measure(r.sess, ln)
+	require.NoError(t, err)
+	require.Less(t, low[0].All.Keeps, plain[0].All.Keeps)
+	require.Greater(t, low[0].All.Keeps, plain[0].All.Keeps/3)
 }
 
 // randomCosts makes a chain of blocks that differ.

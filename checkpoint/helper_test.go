@@ -132,6 +132,12 @@ func (k *task) close() {
 // train runs steps of AdamW and gives the losses and the parameters at the end.
 func (k *task) train(r *rig, steps int) (losses []float64, params [][]float32) {
 	r.t.Helper()
+	return k.trainHomes(r, steps, func() {})
+}
+
+// trainHomes is train; home brings the parameters back to the device.
+func (k *task) trainHomes(r *rig, steps int, home func()) (losses []float64, params [][]float32) {
+	r.t.Helper()
 	opt, err := optim.NewAdamW(nn.Params(k.model), optim.AdamWConfig{LR: 1e-2, WeightDecay: 0.01})
 	require.NoError(r.t, err)
 	for range steps {
@@ -146,6 +152,7 @@ func (k *task) train(r *rig, steps int) (losses []float64, params [][]float32) {
 			return nil
 		}))
 	}
+	home()
 	for _, p := range nn.AllParams(k.model) {
 		params = append(params, values(r.t, p.Tensor()))
 	}

@@ -14,7 +14,7 @@ type Action uint8
 
 const (
 	Recompute Action = iota // keep nothing: the second run makes it again
-	Save                    // keep it in memory
+	Save                    // keep it as the plain run would: in memory, or by the saver around the region
 	Offload                 // give it to the saver of OffloadTo
 )
 

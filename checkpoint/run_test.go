@@ -264,6 +264,24 @@ func TestBackwardInside(t *testing.T) {
 	}
 }
 
+// A value that is cut off from its history within the region, and one that no gradient reaches.
+func TestDetachInside(t *testing.T) {
+	r := newRig(t)
+	defer r.close()
+	n, m, x := newNet(r), newNet(r), r.uniform(3, 4)
+	defer x.Release()
+	f := func(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+		h := n.Forward(s, x)
+		m.Forward(s, h) // leads nowhere
+		return ops.Mul(s, h, m.Forward(s, h.Detach(s)))
+	}
+	want, got := both(r, []any{n, m},
+		func(s *autograd.Scope) { loss(s, f(s, s.Input(x))).Backward(s) },
+		func(s *autograd.Scope) { loss(s, checkpoint.Run1(s, f, s.Input(x))).Backward(s) })
+	require.Equal(t, want, got)
+	require.NotNil(t, got[len(got)-1])
+}
+
 // C9
 func TestNoGradIsAPlainCall(t *testing.T) {
 	r := newRig(t)
@@ -709,7 +727,7 @@ func TestFailingAllocations(t *testing.T) {
 	host, err := memory.NewDevice(memory.Config{Name: "host", Reserve: 1 << 30})
 	require.NoError(t, err)
 	for _, v := range variants(t, &hostSaver{host}) {
-		if testing.Short() && !slices.Contains([]string{"recursive", "dear-only"}, v.name) {
+		if !slices.Contains([]string{"recursive", "mixed", "some-offloaded"}, v.name) {
 			continue
 		}
 		t.Run(v.name, func(t *testing.T) {

@@ -67,7 +67,12 @@ func (sc Schedule) write(b *strings.Builder, at int) {
 }
 
 // All keeps everything: the plain run.
-func All(n int) Schedule { return Schedule{{Blocks: n}} }
+func All(n int) Schedule {
+	if n < 1 {
+		return nil
+	}
+	return Schedule{{Blocks: n}}
+}
 
 // PerBlock makes each of n blocks a region: n inputs and what one block saves are the most that is kept.
 func PerBlock(n int) Schedule { return uniform(n, n) }
@@ -98,11 +103,13 @@ func Recursive(n int) Schedule { return halve(n, true) }
 
 // halve gives the schedule of n blocks; last says that they end the chain.
 func halve(n int, last bool) Schedule {
-	if n == 1 {
-		if last {
-			return Schedule{region(Schedule{{Blocks: 1}})}
-		}
-		return Schedule{{Blocks: 1}}
+	switch {
+	case n < 1:
+		return nil
+	case n == 1 && last:
+		return Schedule{region(All(1))}
+	case n == 1:
+		return All(1)
 	}
 	return append(Schedule{region(halve((n+1)/2, false))}, halve(n/2, last)...)
 }

@@ -17,11 +17,15 @@ import (
 
 // TestEveryAllocationFails is law M2: for every n the n-th allocation of a step fails, cold (no gradients yet) and warm
 // (in the middle of a training). Nothing is left, nothing has moved, and a smaller step equals that of a twin which
-// never saw a failure.
+// never saw a failure, nor recomputes anything.
 func TestEveryAllocationFails(t *testing.T) {
-	for _, warm := range []int{0, 2} {
-		t.Run(fmt.Sprint("warm", warm), func(t *testing.T) {
-			r, twin := newRig(t, config{work: 2}), newRig(t, config{work: 1})
+	for _, c := range []struct {
+		warm      int
+		recompute bool
+	}{{0, false}, {2, false}, {2, true}} {
+		warm := c.warm
+		t.Run(fmt.Sprint("warm", warm, "recompute", c.recompute), func(t *testing.T) {
+			r, twin := newRig(t, config{work: 2, recompute: c.recompute}), newRig(t, config{work: 1})
 			defer r.close()
 			defer twin.close()
 			for range warm {

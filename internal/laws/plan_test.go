@@ -81,23 +81,24 @@ func requireM1(t *testing.T, before memory.Stats, events []memory.Event) {
 // TestFiguresDependOnLanesOnly is law M7, and N2 for the values.
 func TestFiguresDependOnLanesOnly(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	figures := map[int]string{} // by lanes
+	figures := map[string]string{} // by lanes and technique
 	var values uint64
-	for _, lanes := range []int{1, 8} {
+	for _, c := range []config{{lanes: 1}, {lanes: 8}, {lanes: 8, recompute: true}} {
+		lanes, key := c.lanes, fmt.Sprint(c.lanes, c.recompute)
 		for _, procs := range []int{1, 2, 7} {
 			for _, work := range []int{1, 2, 7} {
 				runtime.GOMAXPROCS(procs)
-				r := newRig(t, config{lanes: lanes, work: work})
+				r := newRig(t, config{lanes: lanes, work: work, recompute: c.recompute})
 				r.dev.ResetPeak()
 				for range 3 {
 					r.ok(B)
 				}
 				st := r.dev.Stats()
 				got := fmt.Sprint(st.Peak, st.ArenaPeak, st.PeakByKind, st.Hash, st.Allocs)
-				if figures[lanes] == "" {
-					figures[lanes] = got
+				if figures[key] == "" {
+					figures[key] = got
 				}
-				require.Equal(t, figures[lanes], got, "lanes %d procs %d workers %d", lanes, procs, work)
+				require.Equal(t, figures[key], got, "lanes %d procs %d workers %d", lanes, procs, work)
 				if values == 0 {
 					values = r.hash()
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/checkpoint"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/ops"
@@ -44,10 +45,24 @@ type net struct {
 	Pos    *autograd.Param // [T C], broadcast over the batch
 	Blocks []*block
 	Norm   *nn.LayerNorm
+
+	around func(s *autograd.Scope, x *autograd.Value, block nn.Forward) *autograd.Value // runs a block
+}
+
+// again recomputes a block: a region in which lies another, with what is dear kept.
+func again(s *autograd.Scope, x *autograd.Value, block nn.Forward) *autograd.Value {
+	return checkpoint.Run1(s, func(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+		return checkpoint.Run1(s, block, x, checkpoint.With(checkpoint.DearOnly))
+	}, x)
+}
+
+// plainly runs a block.
+func plainly(s *autograd.Scope, x *autograd.Value, block nn.Forward) *autograd.Value {
+	return block(s, x)
 }
 
 func newNet(sess *autograd.Session) (*net, error) {
-	m := &net{}
+	m := &net{around: plainly}
 	var err error
 	if m.Embed, err = nn.NewEmbedding(sess, V, C); err != nil {
 		return nil, err
@@ -81,7 +96,7 @@ func (m *net) Loss(s *autograd.Scope, words, targets *autograd.Value, tick func(
 		pos := ops.Slice(s, m.Pos.Value(), 0, 0, T)
 		x := ops.Add(s, m.Embed.Forward(s, words), pos)
 		for i, b := range m.Blocks {
-			x = s.Do(fmt.Sprint("blocks.", i), func(s *autograd.Scope) *autograd.Value { return b.Forward(s, x) })
+			x = s.Do(fmt.Sprint("blocks.", i), func(s *autograd.Scope) *autograd.Value { return m.around(s, x, b.Forward) })
 			tick()
 		}
 		return ops.CrossEntropy(s, ops.Linear(s, m.Norm.Forward(s, x), m.Embed.Weight.Value(), nil), targets)
@@ -104,9 +119,10 @@ type rig struct {
 }
 
 type config struct {
-	memory memory.Config
-	lanes  int
-	work   int
+	memory    memory.Config
+	lanes     int
+	work      int
+	recompute bool // blocks
 }
 
 func newRig(t testing.TB, c config) *rig {
@@ -122,6 +138,9 @@ func newRig(t testing.TB, c config) *rig {
 	require.NoError(t, err)
 	r.net, err = newNet(r.sess)
 	require.NoError(t, err)
+	if c.recompute {
+		r.net.around = again
+	}
 	r.params = nn.Params(r.net)
 	before := r.dev.Stats().Live
 	r.opt, err = optim.NewAdamW(r.params, optim.AdamWConfig{LR: 1e-2, WeightDecay: 0.01})

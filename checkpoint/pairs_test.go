@@ -1,0 +1,151 @@
+package checkpoint_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/thimble-ml/thimble/amp"
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/checkpoint"
+	"github.com/thimble-ml/thimble/internal/plantest"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/nn"
+	"github.com/thimble-ml/thimble/offload"
+	"github.com/thimble-ml/thimble/optim"
+	"github.com/thimble-ml/thimble/train"
+)
+
+// partner is another technique, laid around a model's loss or under its parameters.
+type partner struct {
+	name   string
+	around func(s *autograd.Scope) *autograd.Scope
+	open   func(t *testing.T, r *rig, params []*autograd.Param) (done func())
+	store  *offload.Store
+}
+
+func partners() []*partner {
+	store := func(p *partner, r *rig, t *testing.T) func() {
+		st, err := offload.Open(offload.Config{Device: r.dev, Tier: offload.Disk, BlockBytes: 4096, Blocks: 4})
+		require.NoError(t, err)
+		p.store = st
+		return func() { require.NoError(t, st.Close()) }
+	}
+	bf16 := func(s *autograd.Scope) *autograd.Scope { return s.WithAutocast(amp.BFloat16) }
+	off := &partner{name: "offload"}
+	off.around = func(s *autograd.Scope) *autograd.Scope { return s.WithSaver(off.store) }
+	off.open = func(t *testing.T, r *rig, _ []*autograd.Param) func() { return store(off, r, t) }
+	both := &partner{name: "autocast and offload"}
+	both.around = func(s *autograd.Scope) *autograd.Scope { return bf16(s).WithSaver(both.store) }
+	both.open = func(t *testing.T, r *rig, _ []*autograd.Param) func() { return store(both, r, t) }
+	home := &partner{name: "parameters in a store", around: func(s *autograd.Scope) *autograd.Scope { return s }}
+	home.open = func(t *testing.T, r *rig, params []*autograd.Param) func() {
+		done := store(home, r, t)
+		for _, p := range params {
+			require.NoError(t, p.SetHome(home.store))
+		}
+		return func() {
+			for _, p := range params {
+				p.ZeroGrad()
+				require.NoError(t, p.SetHome(nil))
+			}
+			done()
+		}
+	}
+	return []*partner{{name: "autocast", around: bf16}, off, both, home}
+}
+
+// N1 and M3 for recomputation beside other techniques: with the partner alone, and with both, every bit is the same.
+func TestPairs(t *testing.T) {
+	steps := 10
+	if testing.Short() {
+		steps = 2
+	}
+	host, err := memory.NewDevice(memory.Config{Name: "host", Reserve: 1 << 30})
+	require.NoError(t, err)
+	for _, p := range partners() {
+		run := func(t *testing.T, v *variant) (losses []float64, params [][]float32) {
+			r := newRig(t)
+			defer r.close()
+			k := gptTask(r, 4)
+			defer k.close()
+			if v != nil {
+				k.chain(checkpoint.Chain(v.schedule, v.opts...))
+			}
+			done := func() {}
+			if p.open != nil {
+				done = p.open(t, r, nn.Params(k.model))
+			}
+			plain := k.loss
+			k.loss = func(s *autograd.Scope) *autograd.Value { return plain(p.around(s)) }
+			plantest.Compare(t, r.sess, func(s *autograd.Scope) error {
+				k.loss(s).Backward(s)
+				return nil
+			})
+			for _, q := range nn.Params(k.model) {
+				q.ZeroGrad()
+			}
+			return k.trainHomes(r, steps, done)
+		}
+		losses, params := run(t, nil)
+		for _, v := range variants(t, &hostSaver{host}) {
+			t.Run(p.name+"/"+v.name, func(t *testing.T) {
+				gotLosses, gotParams := run(t, &v)
+				require.Equal(t, losses, gotLosses)
+				require.Equal(t, params, gotParams)
+			})
+		}
+	}
+	require.NoError(t, host.Close())
+}
+
+// Gradient release updates a block's parameters while blocks below are yet to be recomputed; micro-batches come one after
+// the other.
+func TestReleaseAndWindow(t *testing.T) {
+	for _, release := range []bool{true, false} {
+		run := func(v *variant) (losses []float64, params [][]float32) {
+			r := newRig(t)
+			defer r.close()
+			k := gptTask(r, 4)
+			defer k.close()
+			if v != nil {
+				k.chain(checkpoint.Chain(v.schedule, v.opts...))
+			}
+			opt, err := optim.NewAdamW(nn.Params(k.model), optim.AdamWConfig{LR: 1e-2})
+			require.NoError(t, err)
+			micro := 3
+			if release {
+				require.NoError(t, opt.ReleaseGradients())
+				micro = 1
+			}
+			w, err := train.NewWindow(opt, train.WindowConfig{Micro: micro})
+			require.NoError(t, err)
+			for range 6 {
+				require.NoError(t, r.sess.Step(context.Background(), func(s *autograd.Scope) error {
+					for range micro {
+						loss := k.loss(s)
+						losses = append(losses, loss.Item())
+						if _, err := w.Backward(s, loss); err != nil {
+							return err
+						}
+					}
+					return nil
+				}))
+			}
+			for _, p := range nn.AllParams(k.model) {
+				params = append(params, values(t, p.Tensor()))
+			}
+			return losses, params
+		}
+		losses, params := run(nil)
+		for _, v := range variants(t, nil) {
+			if v.name == "dear-offloaded" || v.name == "some-offloaded" {
+				continue
+			}
+			gotLosses, gotParams := run(&v)
+			require.Equal(t, losses, gotLosses, v.name)
+			require.Equal(t, params, gotParams, v.name)
+		}
+	}
+}

@@ -47,6 +47,12 @@ func (w *watermark) add(e memory.Event, sign int64) {
 // dryChain is the watermark of a dry run of the blocks by schedule sc.
 func dryChain(r *rig, ln checkpoint.Line, sc checkpoint.Schedule, opts ...checkpoint.Option) *watermark {
 	r.t.Helper()
+	return dryPasses(r, ln, sc, 1, opts...)
+}
+
+// dryPasses is dryChain with several backward passes over the graph.
+func dryPasses(r *rig, ln checkpoint.Line, sc checkpoint.Schedule, passes int, opts ...checkpoint.Option) *watermark {
+	r.t.Helper()
 	w := &watermark{bufs: map[uint64]memory.Event{}}
 	var fs []nn.Forward
 	for i, b := range ln.Blocks {
@@ -68,7 +74,11 @@ func dryChain(r *rig, ln checkpoint.Line, sc checkpoint.Schedule, opts ...checkp
 		old := r.dev.SetTrace(w.event)
 		defer r.dev.SetTrace(old)
 		y := checkpoint.Chain(func(int) checkpoint.Schedule { return sc }, opts...)(s, v, fs)
-		s.Do("head", func(s *autograd.Scope) *autograd.Value { return headOp(s, y) }).Backward(s)
+		sum := s.Do("head", func(s *autograd.Scope) *autograd.Value { return headOp(s, y) })
+		for range passes - 1 {
+			sum.Backward(s, autograd.RetainGraph())
+		}
+		sum.Backward(s)
 		return nil
 	}, autograd.PlanConfig{Steps: 1})
 	require.NoError(r.t, err)
@@ -176,6 +186,20 @@ func TestDearOnlyKeeps(t *testing.T) {
 		require.Zero(t, c.Region.Keeps)
 		require.LessOrEqual(t, c.Dear.Backward.Activations, c.All.Backward.Activations+4*B*T*C)
 		r.close()
+	}
+}
+
+// C8 in bytes: passes over a retained graph have the peak of a single one, where that has all outermost inputs in it.
+func TestRetainedPassesInBytes(t *testing.T) {
+	r := newRig(t)
+	defer r.close()
+	ln := gptLine(r, 6)
+	one, dear := checkpoint.Step{Inner: checkpoint.All(1)}, checkpoint.Step{Inner: checkpoint.All(1), Policy: checkpoint.DearOnly}
+	three := func(st checkpoint.Step) checkpoint.Step { return checkpoint.Step{Inner: checkpoint.Schedule{st, st, st}} }
+	for _, sc := range []checkpoint.Schedule{
+		checkpoint.PerBlock(6), checkpoint.Sqrt(6), deep(6), {three(one), three(one)}, {three(dear), three(dear)},
+	} {
+		require.Equal(t, dryPasses(r, ln, sc, 1).activations, dryPasses(r, ln, sc, 3).activations, "%s", sc)
 	}
 }
 

@@ -201,7 +201,9 @@ func TestRunsOncePerPass(t *testing.T) {
 					ops.Add(s, a, b).Backward(s)
 					return
 				}
+				live := r.dev.Stats().Live
 				a.Backward(s, autograd.RetainGraph())
+				require.Equal(t, live+gradBytes(l), r.dev.Stats().Live, "what this pass has not read went with it")
 				b.Backward(s)
 			})
 			return grads(t, l)
@@ -639,6 +641,68 @@ func TestInPlaceOnKeptOutput(t *testing.T) {
 			y.Backward(s)
 		})
 	require.Equal(t, want, got)
+}
+
+// A policy hears who made what is read, but not of a storage that an in-place operation has rewritten.
+func TestPolicyIsToldTheMaker(t *testing.T) {
+	r := newRig(t)
+	defer r.close()
+	l, x := r.linear(4, 4), r.uniform(3, 4)
+	defer x.Release()
+	read := map[string]string{}
+	p := func(q checkpoint.Tensor) checkpoint.Action {
+		if q.Reader.Op != "" {
+			read[q.Reader.Op] = q.Maker.Op
+			require.Equal(t, q.Maker.Op == "", q.Rule == nil)
+			require.EqualValues(t, 48, q.Bytes)
+			require.Equal(t, "in", q.Reader.Scope)
+		}
+		return checkpoint.Recompute
+	}
+	r.ok(func(s *autograd.Scope) {
+		y := checkpoint.Run1(s.Named("in"), func(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+			h := ops.Sin(s, l.Forward(s, x))
+			return ops.Exp(s, ops.Cos(s, ops.AddInPlace(s, h, x)))
+		}, s.Input(x), checkpoint.With(p))
+		loss(s, y).Backward(s)
+	})
+	require.Equal(t, map[string]string{"linear": "", "sin": "linear", "cos": "", "exp": "exp"}, read)
+}
+
+// countingSaver counts what it is given.
+type countingSaver struct {
+	hostSaver
+	packs int
+}
+
+func (c *countingSaver) Pack(t *tensor.Tensor, at memory.Site) (any, error) {
+	c.packs++
+	return c.hostSaver.Pack(t, at)
+}
+
+// What a region has offloaded in its first run is not offloaded again when an outer region runs it once more.
+func TestOffloadsOnce(t *testing.T) {
+	host, err := memory.NewDevice(memory.Config{Name: "host", Reserve: 1 << 30})
+	require.NoError(t, err)
+	r := newRig(t)
+	defer r.close()
+	k := gptTask(r, 4)
+	defer k.close()
+	sv := &countingSaver{hostSaver: hostSaver{host}}
+	k.chain(checkpoint.Chain(deep, checkpoint.With(checkpoint.DearTo), checkpoint.OffloadTo(sv)))
+	r.ok(func(s *autograd.Scope) {
+		y := k.loss(s)
+		packs := sv.packs
+		require.NotZero(t, packs)
+		y.Backward(s)
+		require.Equal(t, packs, sv.packs)
+	})
+	require.Zero(t, host.Stats().Live)
+	require.NoError(t, host.Close())
+	r.fails(func(s *autograd.Scope) {
+		k.chain(checkpoint.Chain(checkpoint.PerBlock, checkpoint.With(checkpoint.DearTo)))
+		k.loss(s)
+	}, "the policy offloads", "give a saver with OffloadTo")
 }
 
 var errEarly = errors.New("enough")

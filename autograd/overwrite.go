@@ -80,10 +80,23 @@ func (c *call) last(r Ref) (t tensor.Tensor) {
 			}
 		}
 	}
-	if t.Empty() || t.Buffer().Refs() != holds {
+	if t.Empty() || t.Buffer().Refs() != holds || c.seenTwice(&t) {
 		return tensor.Tensor{}
 	}
 	return t
+}
+
+// seenTwice tells whether the kernel sees the memory of t under another name too.
+func (c *call) seenTwice(t *tensor.Tensor) bool {
+	n := 0
+	for _, list := range [][]tensor.Tensor{c.b.in, c.b.out, c.b.grads} {
+		for i := range list {
+			if list[i].Buffer() == t.Buffer() {
+				n++
+			}
+		}
+	}
+	return n > 1
 }
 
 // whole tells whether t is all of its buffer and of the given spec.

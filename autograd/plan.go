@@ -13,6 +13,8 @@ type PlanConfig struct {
 	Steps int
 	// Events keeps the list of memory events of each step; the hash is kept always.
 	Events bool
+	// Place finds addresses for the buffers of each step from their lifetimes (memory.Place), for Session.Follow.
+	Place bool
 }
 
 // Plan is what a dry run found.
@@ -35,6 +37,9 @@ type StepPlan struct {
 	Allocs uint64
 	Events []memory.Event // if PlanConfig.Events
 	OverBy int64          // bytes by which Arena exceeds the device's limit; 0 if it fits
+
+	Placement []memory.Planned // if PlanConfig.Place
+	Placed    int64            // the arena of a step that follows Placement
 }
 
 // Slack is a value that was held for longer than it was used.
@@ -79,12 +84,60 @@ func (ss *Session) Plan(f func(*Scope) error, cfg PlanConfig) (*Plan, error) {
 	pl := &planner{ss: ss, cfg: cfg, plan: &Plan{}}
 	pl.open()
 	defer pl.close()
+	held := ss.dev.Holders()
 	for range cfg.Steps {
 		if err := pl.step(f); err != nil {
 			return nil, err
 		}
 	}
+	pl.place(held)
 	return pl.plan, nil
+}
+
+// place finds addresses for all steps together, since buffers live on from one to the next.
+func (pl *planner) place(held []memory.Holder) {
+	if !pl.cfg.Place {
+		return
+	}
+	var all []memory.Event
+	for i := range pl.plan.Steps {
+		all = append(all, pl.plan.Steps[i].Events...)
+	}
+	placed, _ := memory.Place(held, all)
+	live := map[int64]int64{} // end by address
+	for _, h := range held {
+		live[h.Addr] = h.Addr + h.Bytes
+	}
+	for i := range pl.plan.Steps {
+		st := &pl.plan.Steps[i]
+		n := 0
+		for _, e := range st.Events {
+			if e.Act == memory.Alloc || e.Act == memory.Free {
+				n++
+			}
+		}
+		st.Placement, placed = placed[:n:n], placed[n:]
+		st.Placed = highest(live, st.Placement)
+		if !pl.cfg.Events {
+			st.Events = nil
+		}
+	}
+}
+
+// highest is the arena of a placement that begins with live buffers, which it brings up to date.
+func highest(live map[int64]int64, placement []memory.Planned) (arena int64) {
+	for _, end := range live {
+		arena = max(arena, end)
+	}
+	for _, e := range placement {
+		if e.Act == memory.Free {
+			delete(live, e.Addr)
+			continue
+		}
+		live[e.Addr] = e.Addr + e.Bytes
+		arena = max(arena, e.Addr+e.Bytes)
+	}
+	return (arena + 63) &^ 63
 }
 
 // planner is the state of a running dry run. Its methods do nothing on nil, so that the engine need not ask.
@@ -104,17 +157,17 @@ func (pl *planner) open() {
 	ss := pl.ss
 	ss.planID++
 	ss.plan = pl
-	rand, init := ss.rand, ss.init // numbers of nodes, passes and steps go on: they tell apart what is marked with them
+	rand, init, follow := ss.rand, ss.init, ss.follow // numbers of nodes, passes and steps go on: they tell apart what is marked with them
 	ss.dev.Fork()
 	var trace func(memory.Event)
-	if pl.cfg.Events {
+	if pl.cfg.Events || pl.cfg.Place {
 		trace = func(e memory.Event) { pl.events = append(pl.events, e) }
 	}
 	old := ss.dev.SetTrace(trace)
 	pl.back = func() {
 		ss.dev.SetTrace(old)
 		ss.dev.Join()
-		ss.rand, ss.init = rand, init
+		ss.rand, ss.init, ss.follow = rand, init, follow
 	}
 }
 

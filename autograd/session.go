@@ -65,6 +65,7 @@ type Session struct {
 	journal    []journaled // storages to put back if the step fails
 	touched    []*Param    // whose gradient this step made or added to
 	plan       *planner    // not nil in a dry run
+	follow     []StepPlan  // placements of the steps to come; the last one stays
 	planID     uint64
 	packed     map[packKey]*packed
 
@@ -177,6 +178,36 @@ func (ss *Session) Step(ctx context.Context, f func(*Scope) error) error {
 	return ss.run(ctx, f)
 }
 
+// Follow has the steps to come place their buffers as p, made with PlanConfig.Place, says: the first as its first step, and
+// so on; the last one's placement stays. That lowers the arena by the holes that best fit leaves; live bytes and values are
+// the same. A step that allocates otherwise than the plan, or begins with other buffers alive, goes on by best fit from the
+// first event that differs: nothing but the arena depends on it. A dry run follows as the real steps would. nil ends it.
+func (ss *Session) Follow(p *Plan) error {
+	if p == nil {
+		ss.follow = nil
+		ss.dev.Follow(nil)
+		return nil
+	}
+	for i := range p.Steps {
+		if len(p.Steps[i].Placement) == 0 && p.Steps[i].Allocs > 0 {
+			return errors.New("autograd: Follow of a plan without placements: want one made with PlanConfig.Place")
+		}
+	}
+	ss.follow = p.Steps
+	return nil
+}
+
+// followNext arms the device for the step that begins.
+func (ss *Session) followNext() {
+	if len(ss.follow) == 0 {
+		return
+	}
+	ss.dev.Follow(ss.follow[0].Placement)
+	if len(ss.follow) > 1 {
+		ss.follow = ss.follow[1:]
+	}
+}
+
 // begin claims the session for a Step or Plan.
 func (ss *Session) begin(what string) error {
 	if ss.closed {
@@ -197,6 +228,7 @@ func (ss *Session) run(ctx context.Context, f func(*Scope) error) (err error) {
 	ss.stepID++
 	ss.ctx = ctx
 	rand := ss.rand
+	ss.followNext()
 	o := ss.open("")
 	returned := false
 	defer func() {

@@ -76,6 +76,13 @@ func (d *Device) place(bytes, bound int64) (int64, *OOMError) {
 		return 0, &OOMError{}
 	}
 	n := rounded(bytes)
+	if addr, ok := d.planned(bytes, bound); ok {
+		if err := d.touch(addr, n); err != nil {
+			return 0, &OOMError{Err: err}
+		}
+		d.takeAt(addr, n)
+		return addr, nil
+	}
 	addr, from := d.fit(n)
 	if n > bound-addr {
 		return 0, &OOMError{}
@@ -122,6 +129,7 @@ func (d *Device) end(b *Buffer) {
 	d.live[b.slot], moved.slot = moved, b.slot
 	d.live[last] = nil
 	d.live = d.live[:last]
+	d.ended(b)
 	d.give(b.addr, rounded(b.size))
 	if d.dry == nil && !b.virtual { // a dry run's Join brings the bytes back
 		d.unpin(b)

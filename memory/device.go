@@ -36,6 +36,7 @@ type state struct {
 	stats    Stats // without what Stats fills in
 	seq, ids uint64
 	phase    string
+	plan     []Planned // what Follow has still to come
 }
 
 func (s state) clone() state {

@@ -346,6 +346,7 @@ func (w *work) compute(op Op, need bool) {
 	w.failIf(w.f.open(w.ss, w.site, Work{w.sh.Scratch, w.sh.Shared, w.sh.Chunks}))
 	if w.rule.InPlace {
 		w.outs[0].Bump()
+		w.ss.plan.wroteOver(w.site.Op, w.outs[0].Bytes())
 	}
 	if !w.ss.Dry() {
 		op.Forward(&w.f)

@@ -133,9 +133,11 @@ func (w *work) results() error {
 	for i := range w.outs {
 		t := w.outs[i]
 		switch {
-		case !w.sight.wide || t.Empty() || !isHalf(t.DType()):
 		case w.rule.InPlace && i == 0:
-			t = w.f.In[0]
+			if in := w.f.In[0]; !w.rule.Broadcast || w.sight.wide {
+				t = in // itself, or a copy that round puts back
+			}
+		case !w.sight.wide || t.Empty() || !isHalf(t.DType()):
 		default:
 			c, err := tensor.Make(w.ss.dev, memory.Temporary, w.site, w.sight.spec(t.Spec()))
 			if err != nil {
@@ -149,14 +151,19 @@ func (w *work) results() error {
 	return nil
 }
 
-// round puts what the kernel filled into the outputs.
+// round puts what the kernel filled beside the outputs into them: what it saw in float32, and what an in-place operation
+// saw as a contiguous copy.
 func (w *work) round() {
-	if !w.sight.wide || w.ss.Dry() {
+	if w.ss.Dry() {
 		return
 	}
 	for i := range w.outs {
-		if t := &w.outs[i]; !t.Empty() && isHalf(t.DType()) {
-			w.ss.convert(t, &w.f.Out[i], false)
+		switch t, filled := &w.outs[i], &w.f.Out[i]; {
+		case t.Empty() || t.Buffer() == filled.Buffer():
+		case t.DType() != filled.DType():
+			w.ss.convert(t, filled, false)
+		default:
+			w.ss.copyTo(t, filled)
 		}
 	}
 }

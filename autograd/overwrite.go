@@ -131,6 +131,7 @@ func (p *pass) vacant(e *edge) bool {
 
 // takeOver makes t, written over what died, the gradient of an edge that is vacant.
 func (p *pass) takeOver(e *edge, t *tensor.Tensor, site memory.Site) {
+	p.ss.plan.wroteOver(site.Op, t.Bytes())
 	if e.par != nil {
 		t.Buffer().SetKind(memory.Grad)
 		e.par.setGrad(*t.Retain())

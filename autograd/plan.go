@@ -1,8 +1,10 @@
 package autograd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/thimble-ml/thimble/memory"
 )
@@ -23,23 +25,34 @@ type Plan struct {
 	// Reads are the sites at which the function reads a value (Item), in order: where the real run may take another way
 	// than the dry one, which read 0.
 	Reads []memory.Site
+	// InPlace lists, for the last step, which buffers in-place operations and gradients written over what died did without,
+	// the most bytes first.
+	InPlace []InPlace
 	// Slack lists, for the last step, values that their scopes held past their last use while more was allocated.
 	Slack []Slack
 }
 
 // StepPlan is one step of a Plan. All figures are those that the real step will show, to the byte.
 type StepPlan struct {
-	Peak   int64 // most live bytes at once
-	Arena  int64 // highest end of the arena: what a limit must allow
-	ByKind [memory.NumKinds]int64
-	After  int64  // live bytes when the step has ended
-	Hash   uint64 // over all events, see memory.Stats
-	Allocs uint64
-	Events []memory.Event // if PlanConfig.Events
-	OverBy int64          // bytes by which Arena exceeds the device's limit; 0 if it fits
+	Peak    int64 // most live bytes at once
+	Arena   int64 // highest end of the arena: what a limit must allow
+	ByKind  [memory.NumKinds]int64
+	After   int64  // live bytes when the step has ended
+	Hash    uint64 // over all events, see memory.Stats
+	Allocs  uint64
+	Events  []memory.Event // if PlanConfig.Events
+	InPlace int64          // bytes that were written over instead of allocated, see Plan.InPlace
+	OverBy  int64          // bytes by which Arena exceeds the device's limit; 0 if it fits
 
 	Placement []memory.Planned // if PlanConfig.Place
 	Placed    int64            // the arena of a step that follows Placement
+}
+
+// InPlace is what one kind of op did without, because it wrote over memory instead of asking for it.
+type InPlace struct {
+	Op    string // "add_" in forward, "gelu'" in backward
+	Times int
+	Bytes int64 // in all: as much as it would have allocated
 }
 
 // Slack is a value that was held for longer than it was used.
@@ -185,7 +198,7 @@ func (pl *planner) step(f func(*Scope) error) error {
 	d := pl.ss.dev
 	d.ResetPeak()
 	before := d.Stats()
-	pl.used, pl.plan.Slack, pl.events = map[*memory.Buffer]uint64{}, nil, nil
+	pl.used, pl.plan.Slack, pl.plan.InPlace, pl.events = map[*memory.Buffer]uint64{}, nil, nil, nil
 	if err := pl.ss.run(context.Background(), f); err != nil {
 		return err
 	}
@@ -194,6 +207,10 @@ func (pl *planner) step(f func(*Scope) error) error {
 	if st.Limit > 0 {
 		sp.OverBy = max(0, sp.Arena-st.Limit)
 	}
+	for _, u := range pl.plan.InPlace {
+		sp.InPlace += u.Bytes
+	}
+	slices.SortFunc(pl.plan.InPlace, func(a, b InPlace) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Op, b.Op)) })
 	pl.plan.Steps = append(pl.plan.Steps, sp)
 	return nil
 }
@@ -203,6 +220,21 @@ func (pl *planner) touch(b *memory.Buffer) {
 	if pl != nil && b != nil {
 		pl.used[b] = pl.ss.dev.Stats().Allocs
 	}
+}
+
+// wroteOver notes that op wrote over memory.
+func (pl *planner) wroteOver(op string, bytes int64) {
+	if pl == nil {
+		return
+	}
+	list := pl.plan.InPlace
+	i := slices.IndexFunc(list, func(u InPlace) bool { return u.Op == op })
+	if i < 0 {
+		i, list = len(list), append(list, InPlace{Op: op})
+	}
+	list[i].Times++
+	list[i].Bytes += bytes
+	pl.plan.InPlace = list
 }
 
 func (pl *planner) read(v *Value) {

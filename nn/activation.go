@@ -6,10 +6,19 @@ import (
 )
 
 // ReLU is max(x, 0), torch.nn.ReLU. For backward it keeps one bit an element.
-type ReLU struct{}
+type ReLU struct {
+	// InPlace writes over the input, whose buffer the result takes over. It may stand behind a layer that does not save its
+	// output (linear, convolution, norms), not where the input is used elsewhere. Values are the same.
+	InPlace bool
+}
 
 // Forward takes and gives any shape.
-func (ReLU) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value { return ops.ReLU(s, x) }
+func (r ReLU) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	if r.InPlace {
+		return ops.ReLUInPlace(s, x)
+	}
+	return ops.ReLU(s, x)
+}
 
 // GELU is x Φ(x), Φ the normal distribution function (Hendrycks and Gimpel 2016), torch.nn.GELU.
 type GELU struct {

@@ -37,9 +37,9 @@ func NewConvNet(sess *autograd.Session, cfg ConvNetConfig) (Sequential, error) {
 	fc1, err3 := NewLinear(sess, 32*(cfg.Height/4)*(cfg.Width/4), 128, linear)
 	fc2, err4 := NewLinear(sess, 128, cfg.Classes, linear)
 	net := Sequential{
-		conv1, ReLU{}, MaxPool2D{Size: 2},
-		conv2, ReLU{}, MaxPool2D{Size: 2},
-		Flatten{}, fc1, ReLU{}, fc2,
+		conv1, ReLU{InPlace: true}, MaxPool2D{Size: 2},
+		conv2, ReLU{InPlace: true}, MaxPool2D{Size: 2},
+		Flatten{}, fc1, ReLU{InPlace: true}, fc2,
 	}
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		for _, p := range AllParams(net) {

@@ -183,3 +183,28 @@ func TestErrorsNameScopeAndShapes(t *testing.T) {
 		require.Equal(t, live, r.dev.Stats().Live)
 	}
 }
+
+// In place and not, layers give the same.
+func TestLayersInPlace(t *testing.T) {
+	r := newRig(t, 3)
+	defer r.close()
+	x := r.uniform(tensor.Float32, 5, 8)
+	defer x.Release()
+	lin := r.linear(8, 8)
+	var want []float32
+	var bytes [2]int64
+	for i, in := range []bool{false, true} {
+		net := nn.Sequential{lin, nn.ReLU{InPlace: in}, nn.Dropout{P: 0.5, InPlace: in}}
+		r.sess.SetRand(tensor.Stream{Seed: 1})
+		before := r.dev.Stats().AllocBytes
+		var got []float32
+		r.ok(func(s *autograd.Scope) {
+			got = append(got, tensor.Data[float32](net.Forward(s.NoGrad(), s.Input(x)).Tensor())...)
+		})
+		if bytes[i] = r.dev.Stats().AllocBytes - before; i == 0 {
+			want = got
+		}
+		require.Equal(t, want, got)
+	}
+	require.Equal(t, 2*x.Bytes(), bytes[0]-bytes[1], "the results of two layers")
+}

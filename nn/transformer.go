@@ -37,7 +37,7 @@ func NewBlock(sess *autograd.Session, dim, heads int, cfg BlockConfig) (*Block, 
 	}
 	a := cfg.Attention
 	bias := zeroIf(a.InitWeight)
-	b := &Block{Dropout: Dropout{P: cfg.Dropout}}
+	b := &Block{Dropout: Dropout{P: cfg.Dropout, InPlace: true}}
 	var err error
 	build := func(f func() error) {
 		if err == nil {
@@ -123,7 +123,7 @@ func NewGPT(sess *autograd.Session, cfg GPTConfig) (*GPT, error) {
 	if err := k.end(); err != nil {
 		return nil, err
 	}
-	m := &GPT{Drop: Dropout{P: cfg.Dropout}, plainHead: cfg.PlainHead}
+	m := &GPT{Drop: Dropout{P: cfg.Dropout, InPlace: true}, plainHead: cfg.PlainHead}
 	var err error
 	if m.WTE, err = NewEmbedding(sess, cfg.Vocab, cfg.Dim, EmbeddingConfig{DType: cfg.DType, InitWeight: Normal(0, 0.02)}); err != nil {
 		return built(m, err)

@@ -46,7 +46,7 @@ func NewViT(sess *autograd.Session, cfg ViTConfig) (*ViT, error) {
 		k.failf("image %d, patch %d: want patches that divide the image", cfg.Image, cfg.Patch)
 	}
 	side := max(1, cfg.Image/max(1, cfg.Patch))
-	m := &ViT{Drop: Dropout{P: cfg.Dropout}}
+	m := &ViT{Drop: Dropout{P: cfg.Dropout, InPlace: true}}
 	m.Cls = k.param("cls", Normal(0, 0.02), cfg.DType, 1, 1, cfg.Dim)
 	m.Pos = k.param("pos", Normal(0, 0.02), cfg.DType, 1, side*side+1, cfg.Dim)
 	if err := k.end(); err != nil {

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -53,6 +54,26 @@ func Minimum(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, minimumOp, a, b)
 }
 
+// MulInPlace multiplies a by b, which must broadcast to a's shape, where a lies: the result takes a's buffer over, a itself
+// must not be used afterwards, and nothing may have saved it (see the package comment). b must not require a gradient,
+// which would read a as it was. Dtypes are those of [Mul]. b is saved.
+func MulInPlace(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
+	return autograd.Apply(s, mulInPlaceOp{binaryOp: mulOver, learned: b != nil && b.RequiresGrad() && !s.Modes().NoGrad}, a, b)
+}
+
+// mulInPlaceOp knows whether b requires a gradient.
+type mulInPlaceOp struct {
+	*binaryOp
+	learned bool
+}
+
+func (o mulInPlaceOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
+	if o.learned {
+		return errors.New("input 1 requires a gradient, which reads input 0 as it was before this in-place operation: use Mul, or Detach input 1")
+	}
+	return o.binaryOp.Infer(in, sh)
+}
+
 type binaryOp struct {
 	rule *autograd.Rule
 	f    kernel.Binary
@@ -62,11 +83,15 @@ var (
 	readA, readB = autograd.In(0), autograd.In(1)
 	readBoth     = []autograd.Ref{readA, readB}
 
+	// The gradient of b is made last, and may be written over the one that arrives.
+	overLast = [][]autograd.Ref{1: {autograd.OutGrad}}
+
 	subOp     = &binaryOp{&autograd.Rule{Name: "sub", Cast: autograd.CastWidest, Pass: []bool{true}, Broadcast: true, Strided: true}, kernel.BinarySub}
-	mulOp     = &binaryOp{&autograd.Rule{Name: "mul", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{{readB}, {readA}}, Broadcast: true, Strided: true}, kernel.BinaryMul}
-	divOp     = &binaryOp{&autograd.Rule{Name: "div", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{{readB}, readBoth}, Broadcast: true, Strided: true}, kernel.BinaryDiv}
-	maximumOp = &binaryOp{&autograd.Rule{Name: "maximum", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{readBoth, readBoth}, Broadcast: true, Strided: true}, kernel.BinaryMaximum}
-	minimumOp = &binaryOp{&autograd.Rule{Name: "minimum", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{readBoth, readBoth}, Broadcast: true, Strided: true}, kernel.BinaryMinimum}
+	mulOp     = &binaryOp{&autograd.Rule{Name: "mul", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{{readB}, {readA}}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryMul}
+	mulOver   = &binaryOp{&autograd.Rule{Name: "mul_", Reads: [][]autograd.Ref{{readB}}, Over: overGrad, Broadcast: true, Strided: true, InPlace: true}, kernel.BinaryMul}
+	divOp     = &binaryOp{&autograd.Rule{Name: "div", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{{readB}, readBoth}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryDiv}
+	maximumOp = &binaryOp{&autograd.Rule{Name: "maximum", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{readBoth, readBoth}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryMaximum}
+	minimumOp = &binaryOp{&autograd.Rule{Name: "minimum", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{readBoth, readBoth}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryMinimum}
 )
 
 func (o *binaryOp) Rule() *autograd.Rule { return o.rule }

@@ -15,6 +15,7 @@ func elementwiseEntries() []Entry {
 	return []Entry{
 		{"Sub", subOp, ab, y},
 		{"Mul", mulOp, ab, y},
+		{"MulInPlace", mulOver, []EntryIn{{Name: "a"}, {"b", true}}, y},
 		{"Div", divOp, ab, y},
 		{"Maximum", maximumOp, ab, y},
 		{"Minimum", minimumOp, ab, y},
@@ -40,6 +41,7 @@ func elementwiseEntries() []Entry {
 		{"ELU", &unaryOp{rule: eluRule}, x, y},
 		{"LeakyReLU", leakyReLUOp{}, x, gated},
 		{"Clamp", clampOp{}, x, gated},
+		{"Zero", zeroOp{}, x, y},
 		{"Where", whereOp{}, []EntryIn{{"cond", true}, {Name: "a"}, {Name: "b"}}, y},
 		{"MaskedFill", maskedFillOp{}, []EntryIn{{Name: "x"}, {"mask", true}}, y},
 		{"Cast", autograd.CastOp{To: tensor.Float64}, x, y},

@@ -92,10 +92,12 @@ var (
 	crossEntropyRule = &autograd.Rule{
 		Name: "cross_entropy", Cast: autograd.CastFull,
 		Reads: [][]autograd.Ref{{autograd.In(0), autograd.In(1), autograd.Out(1)}},
+		Over:  [][]autograd.Ref{{autograd.In(0)}},
 	}
 	crossEntropyWeightedRule = &autograd.Rule{
 		Name: "cross_entropy", Cast: autograd.CastFull,
 		Reads: [][]autograd.Ref{{autograd.In(0), autograd.In(1), autograd.In(2), autograd.Out(1)}},
+		Over:  [][]autograd.Ref{{autograd.In(0)}},
 	}
 )
 

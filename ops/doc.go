@@ -17,6 +17,18 @@
 //   - Work is cut by shape, sums have one order, NaN and Inf go through as IEEE 754 says. So bits depend on neither
 //     workers nor scheduling, and 0 times Inf is NaN.
 //
+// # In place
+//
+// AddInPlace, MulInPlace, ReLUInPlace, DropoutInPlace and Zero write over their first input, whose buffer the result takes
+// over. That is legal where nothing reads the old value any more:
+//
+//   - Leaves that require a gradient and views of them, views made under NoGrad, one of several views and expanded tensors
+//     are refused at once, and so is a shape or dtype that would not fit.
+//   - A value that a gradient reads ([Catalog], docs/saved.md) is refused by Backward, which names the op that saved it.
+//   - Using the input afterwards, or another view of it made before, is an error.
+//
+// After Linear, Conv2D, BatchNorm, Add and views the result is free to be written over: none of them saves it.
+//
 // # What is kept for backward
 //
 // Each op says what its gradients read (autograd.Rule.Reads), and the engine keeps that and nothing else: of an input

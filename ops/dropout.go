@@ -22,16 +22,36 @@ func Dropout(s *autograd.Scope, x *autograd.Value, p float64) *autograd.Value {
 	if p == 0 || validDropout(p) && !s.Training() {
 		return x
 	}
-	return autograd.Apply(s, dropoutOp{p}, x)
+	return autograd.Apply(s, dropoutOp{p: p}, x)
+}
+
+// DropoutInPlace is Dropout written over x, whose buffer the result takes over: x itself must not be used afterwards, and
+// nothing may have saved it (see the package comment).
+func DropoutInPlace(s *autograd.Scope, x *autograd.Value, p float64) *autograd.Value {
+	if p == 0 || validDropout(p) && !s.Training() {
+		return x
+	}
+	return autograd.Apply(s, dropoutOp{p: p, inPlace: true}, x)
 }
 
 func validDropout(p float64) bool { return p >= 0 && p <= 1 }
 
-type dropoutOp struct{ p float64 }
+type dropoutOp struct {
+	p       float64
+	inPlace bool
+}
 
-var dropoutRule = &autograd.Rule{Name: "dropout", Random: true}
+var (
+	dropoutRule        = &autograd.Rule{Name: "dropout", Random: true, Over: overGrad}
+	dropoutInPlaceRule = &autograd.Rule{Name: "dropout_", Random: true, Over: overGrad, InPlace: true}
+)
 
-func (dropoutOp) Rule() *autograd.Rule { return dropoutRule }
+func (o dropoutOp) Rule() *autograd.Rule {
+	if o.inPlace {
+		return dropoutInPlaceRule
+	}
+	return dropoutRule
+}
 
 func (o dropoutOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	if !validDropout(o.p) {

@@ -18,11 +18,25 @@ func ReLU(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, reluOp{}, x)
 }
 
-type reluOp struct{}
+// ReLUInPlace is ReLU written over x, whose buffer the result takes over: x itself must not be used afterwards, and
+// nothing may have saved it (see the package comment).
+func ReLUInPlace(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	return autograd.Apply(s, reluOp{inPlace: true}, x)
+}
 
-var reluRule = &autograd.Rule{Name: "relu", Reads: [][]autograd.Ref{{autograd.Out(1)}}}
+type reluOp struct{ inPlace bool }
 
-func (reluOp) Rule() *autograd.Rule { return reluRule }
+var (
+	reluRule        = &autograd.Rule{Name: "relu", Reads: [][]autograd.Ref{{autograd.Out(1)}}, Over: overGrad}
+	reluInPlaceRule = &autograd.Rule{Name: "relu_", Reads: [][]autograd.Ref{{autograd.Out(1)}}, Over: overGrad, InPlace: true}
+)
+
+func (o reluOp) Rule() *autograd.Rule {
+	if o.inPlace {
+		return reluInPlaceRule
+	}
+	return reluRule
+}
 
 func (reluOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	n := in[0].Elems()

@@ -40,7 +40,7 @@ func RoPE(s *autograd.Scope, x *autograd.Value, cfg RoPEConfig) *autograd.Value 
 
 type ropeOp struct{ cfg RoPEConfig }
 
-var ropeRule = &autograd.Rule{Name: "rope", Strided: true}
+var ropeRule = &autograd.Rule{Name: "rope", Over: overGrad, Strided: true}
 
 func (ropeOp) Rule() *autograd.Rule { return ropeRule }
 

@@ -30,8 +30,8 @@ type softmaxOp struct {
 }
 
 var (
-	softmaxRule    = &autograd.Rule{Name: "softmax", Reads: [][]autograd.Ref{{autograd.Out(0)}}}
-	logSoftmaxRule = &autograd.Rule{Name: "log_softmax", Reads: [][]autograd.Ref{{autograd.Out(0)}}}
+	softmaxRule    = &autograd.Rule{Name: "softmax", Reads: [][]autograd.Ref{{autograd.Out(0)}}, Over: overGrad}
+	logSoftmaxRule = &autograd.Rule{Name: "log_softmax", Reads: [][]autograd.Ref{{autograd.Out(0)}}, Over: overGrad}
 )
 
 func (o softmaxOp) Rule() *autograd.Rule {

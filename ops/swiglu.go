@@ -27,6 +27,7 @@ type swigluOp struct{}
 
 var swigluRule = &autograd.Rule{
 	Name: "swiglu", Reads: [][]autograd.Ref{{autograd.In(0), autograd.In(1)}, {autograd.In(0)}}, Strided: true,
+	Over: [][]autograd.Ref{{autograd.In(1)}}, // which no other gradient reads
 }
 
 func (swigluOp) Rule() *autograd.Rule { return swigluRule }
@@ -65,25 +66,21 @@ func swigluBackward[T kernel.Float](b *autograd.Bwd) {
 	if dgate.Dst.Data != nil {
 		up = operand.Of[T](b.In(1))
 	}
-	if sameBuffer(b) { // of a value and a view of it: chunks of one gradient may lie where those of the other do
-		swigluBackwardPar(b, dgate, kernel.SwiGLUGrad[T]{}, g, gate, up)
-		dgate = kernel.SwiGLUGrad[T]{}
+	run := func(dgate, dup kernel.SwiGLUGrad[T]) {
+		n := b.OutSpec(0).Elems()
+		b.Par(kernel.Chunks(n), func(_, c int) {
+			lo, hi := kernel.Range(n, c)
+			kernel.SwiGLUBackward(dgate, dup, g, gate, up, lo, hi)
+		})
 	}
-	swigluBackwardPar(b, dgate, dup, g, gate, up)
-}
-
-func sameBuffer(b *autograd.Bwd) bool {
-	dgate, _ := b.Into(0)
-	dup, _ := b.Into(1)
-	return dgate != nil && dup != nil && dgate.Buffer() == dup.Buffer()
-}
-
-func swigluBackwardPar[T kernel.Float](b *autograd.Bwd, dgate, dup kernel.SwiGLUGrad[T], g, gate, up kernel.Strided[T]) {
-	n := b.OutSpec(0).Elems()
-	b.Par(kernel.Chunks(n), func(_, c int) {
-		lo, hi := kernel.Range(n, c)
-		kernel.SwiGLUBackward(dgate, dup, g, gate, up, lo, hi)
-	})
+	d0, _ := b.Into(0)
+	d1, _ := b.Into(1)
+	if d0 == nil || d1 == nil || d0.Buffer() != d1.Buffer() || !d0.Overlaps(d1) {
+		run(dgate, dup)
+		return
+	}
+	run(dgate, kernel.SwiGLUGrad[T]{}) // views of one value: the second is added to all of the first
+	run(kernel.SwiGLUGrad[T]{}, dup)
 }
 
 func swigluGrad[T kernel.Float](b *autograd.Bwd, i int) (grad kernel.SwiGLUGrad[T]) {

@@ -169,6 +169,7 @@ var table = slices.Concat(
 	shapeRows,
 	reductionRows,
 	headRows,
+	inPlaceRows,
 )
 
 // basicRows are linear, matmul, add, relu, gelu, layer norm, cross-entropy, dropout, embedding, slice and split.

@@ -1,6 +1,7 @@
 // Copies over one shape, each operand with its own strides:
 //
 //	Copy        dst = src          contiguous copies, expansion, gradients into views
+//	Clear       dst = 0
 //	Accumulate  dst += src         gradients that meet, and gradients added to views
 //	Scale       dst = or += k*src  a copy times a number
 
@@ -29,6 +30,21 @@ func copyRun[T any](d, s []T, n, sd, ss int) {
 	}
 	for i := range n {
 		d[i*sd] = s[i*ss]
+	}
+}
+
+// Clear sets elements [lo, hi), in row-major order, of dst to zero.
+func Clear[T any](dst Strided[T], lo, hi int) {
+	var zero T
+	var w walk
+	w.start(lo, dst.Shape, dst.Strides, dst.Strides, dst.Strides)
+	for n := 0; lo < hi; lo += n {
+		n = w.run(hi - lo)
+		d := dst.Data[w.off[0]:]
+		for i := range n {
+			d[i*w.step[0]] = zero
+		}
+		w.next(n)
 	}
 }
 

@@ -286,6 +286,27 @@ func TestElementwiseOfItself(t *testing.T) {
 	}
 }
 
+// Several chunks of the gate's gradient are filled before the other's, whose elements lie elsewhere, are added.
+func TestSwiGLUOfTurnedAcrossChunks(t *testing.T) {
+	r := newRig(t, autograd.Config{Workers: 2})
+	defer r.close()
+	w := r.param("w", away(200, 200).values(1), tensor.Float64)
+	defer w.Release()
+	grad := func(f func(s *autograd.Scope, gate, up value) value) (g []float64) {
+		r.ok(func(s *autograd.Scope) {
+			w.ZeroGrad()
+			x := ops.Tanh(s, w.Value())
+			ops.Sum(s, f(s, x, transposed.view(s, x))).Backward(s)
+			g = read(w.Grad()).data
+		})
+		w.ZeroGrad()
+		return g
+	}
+	fused := grad(func(s *autograd.Scope, gate, up value) value { return ops.SwiGLU(s, gate, up) })
+	chain := grad(func(s *autograd.Scope, gate, up value) value { return ops.Mul(s, ops.SiLU(s, gate), up) })
+	require.InDeltaSlice(t, chain, fused, 1e-12)
+}
+
 // Law E1: what is wrong is reported by the call that got it, with what was wanted.
 func TestElementwiseErrors(t *testing.T) {
 	r := newRig(t, autograd.Config{})

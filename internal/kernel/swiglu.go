@@ -4,7 +4,7 @@
 //	backward  dgate = or += g up s (1 + gate (1-s))     reads gate and up
 //	          dup   = or += g gate s                    reads gate
 //
-// All is computed in float64 and rounded once. silu(gate), which a chain of ops would keep, is never stored.
+// In plain Go all is computed in float64 and rounded once. silu(gate), which a chain of ops would keep, is never stored.
 
 package kernel
 
@@ -49,7 +49,7 @@ type SwiGLUGrad[T Float] struct {
 
 func (g *SwiGLUGrad[T]) wanted() bool { return g.Dst.Data != nil }
 
-// SwiGLUBackward gives elements [lo, hi) of the gradients that are wanted, gate's first. up is read for that one only.
+// SwiGLUBackward gives elements [lo, hi) of the gradients that are wanted, which do not overlap. up is read for gate's only.
 func SwiGLUBackward[T Float](dgate, dup SwiGLUGrad[T], g, gate, up Strided[T], lo, hi int) {
 	if dgate.Dst.Strides == nil && dup.Dst.Strides == nil && g.Strides == nil && gate.Strides == nil && up.Strides == nil {
 		swigluBackwardRow(Cut(dgate.Dst.Data, lo, hi), Cut(dup.Dst.Data, lo, hi), dgate.Add, dup.Add,

@@ -233,6 +233,10 @@ func swigluBackward() {
 	Start("swigluBackwardFloats", "(n int, dgate, dup, dy, gate, up *float32, addGate, addUp bool)")
 	wanted("dgate", "addGate", func(dgate reg.Register, addGate bool) {
 		wanted("dup", "addUp", func(dup reg.Register, addUp bool) {
+			if dgate == nil && dup == nil {
+				Done()
+				return
+			}
 			n, dy, gate, up := Int("n"), Int("dy"), Int("gate"), reg.Register(nil)
 			if dgate != nil {
 				up = Int("up")

@@ -10,9 +10,11 @@
 //   - NaN and Inf go through as IEEE 754 says: no term is skipped because a factor is zero.
 //   - Reductions are carried in float64 and rounded once, whatever the element type is. Sums that are made in the
 //     destination itself (GEMM, Accumulate, EmbeddingBackward) are its type's.
+//   - Plain Go computes functions in float64 and rounds once. Vector versions compute them in float32: exp, log, tanh,
+//     sigmoid and roots within two units in the last place, activations and gradients within four or 1e-6.
 //   - Bits are a promise for one build (tag, architecture, CPU family), not between builds. Within one, the order of a sum
 //     hangs on lengths alone: vector versions of arithmetic, updates, norms and sums down columns do what plain Go does,
-//     operation for operation; along a row they add up in more chains.
+//     operation for operation; along a row they add up in more chains. An element's value never hangs on where it lies.
 //
 // # Conventions
 //

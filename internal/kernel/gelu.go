@@ -7,8 +7,8 @@
 //	gelu'(x)      = cdf(x) + x density(x)
 //	gelu_tanh'(x) = s + 2 x s (1-s) u'                  s = sigmoid(2u)
 //
-// The sigmoid says the same as the tanh and keeps its digits where 1 + tanh u would cancel. All is computed in float64
-// and rounded once, in blocks that lie on the stack. At -Inf the result is NaN (-Inf * 0), as in torch.
+// The sigmoid says the same as the tanh and keeps its digits where 1 + tanh u would cancel. In plain Go all is
+// computed in float64 and rounded once, in blocks that lie on the stack. At -Inf the result is NaN (-Inf * 0), as in torch.
 
 package kernel
 

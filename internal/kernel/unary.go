@@ -23,8 +23,8 @@
 //	softplus  ln(1+e^x), x above 20   s, 1 above 20            x
 //	elu       x > 0 ? x : a (e^x-1)   x > 0 ? 1 : a e^x        x
 //
-// f is computed in float64 and rounded once, but for what one operation of T gives as well. f' stays float64 up to the
-// product with g. The functions themselves stand in unary_power.go and unary_exp.go, each with its derivative.
+// In plain Go f is computed in float64 and rounded once, but for what one operation of T gives as well, and f' stays float64
+// up to the product with g. Vector versions: unary_amd64.go. The functions themselves stand in unary_power.go and unary_exp.go, each with its derivative.
 
 package kernel
 

@@ -17,7 +17,7 @@
 //	    costs time, never bytes.
 //	O2  What comes back is what went in, bit for bit: each block has a checksum (CRC-32C), and a file that is short,
 //	    truncated or changed is an error that names it.
-//	O3  A write that fails is reported to whoever asks for those bytes next; a store has no other way to lose data.
+//	O3  A transfer that fails is reported to whoever asks for those bytes next; a store has no other way to lose data.
 //	O4  Files are in a folder that is unique to the store, are never opened again, and go with Close.
 //	O5  The system's page cache keeps nothing of the files: they are written past it (O_DIRECT) or dropped from it, so
 //	    that the process and its control group really shrink.

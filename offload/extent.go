@@ -205,7 +205,7 @@ func (e *extent) arrive(b int) (*slot, error) {
 	sl := e.slots[b]
 	e.st.ring.wait(sl)
 	if err := sl.err; err != nil {
-		e.st.ring.finish(sl)
+		e.st.ring.giveUpReads()
 		return nil, err
 	}
 	return sl, nil

@@ -164,6 +164,14 @@ func (r *ring) finish(sl *slot) {
 	r.free = append(r.free, sl)
 }
 
+// giveUpReads forgets all that was read and not asked for: after an error, of which the rest may have its share, and since
+// nobody goes on where it stopped.
+func (r *ring) giveUpReads() {
+	for len(r.reading) > 0 {
+		r.finish(r.reading[0])
+	}
+}
+
 func without(list []*slot, sl *slot) []*slot {
 	i := slices.Index(list, sl)
 	return slices.Delete(list, i, i+1)

@@ -97,7 +97,10 @@ func TestAccumulation(t *testing.T) {
 	add := func(r *rig) func(s *autograd.Scope) error {
 		return func(s *autograd.Scope) error {
 			r.model.Loss(s, s.Input(r.x), s.Input(r.y)).Backward(s, autograd.WithScale(0.5))
-			return nil
+			if err := optim.ScaleGrad(s, r.params, 0.75); err != nil {
+				return err
+			}
+			return optim.ClipGradValue(s, r.params, 0.01)
 		}
 	}
 	for range 2 {

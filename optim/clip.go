@@ -240,17 +240,9 @@ func ScaleGrad(s *autograd.Scope, params []*autograd.Param, k float64) error {
 	if len(c.due) == 0 {
 		return nil
 	}
-	s.Run(memory.Site{Op: "scalegrad", Scope: s.Path()}, autograd.Work{Chunks: c.work.chunks}, func(r *autograd.Run) {
-		for _, p := range c.due {
-			p.TouchGrad()
-		}
-		r.Par(c.work.chunks, func(_, chunk int) {
-			i, lo, hi := c.work.at(chunk)
-			multiply(c.due[i].Grad(), lo, hi, k)
-		})
-	})
-	for _, p := range c.due {
-		p.Grad().Bump()
+	scale := func(g *tensor.Tensor, lo, hi int) { multiply(g, lo, hi, k) }
+	if err := c.change(s, "scalegrad", scale); err != nil {
+		return fmt.Errorf("optim: ScaleGrad: %w", err)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	f.SetOutput(errw)
 	quick := f.Bool("quick", false, "3 steps a rung: peaks and loss, no accuracy")
 	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
-	f.StringVar(&o.table, "table", "", "show this table only: stack (the default of -json), alone or recompute")
+	f.StringVar(&o.table, "table", "", "show this table only: stack (the default of -json), alone, recompute or offload")
 	f.StringVar(&o.chart, "chart", "ladder.png", "where to draw the chart; empty: nowhere")
 	f.StringVar(&o.Rung, "rung", "", "run this rung only")
 	f.StringVar(&o.Model, "model", models[0], "what is trained: "+strings.Join(models, ", "))

@@ -105,6 +105,25 @@ func TestAlone(t *testing.T) {
 	require.Equal(t, base, release, "the same updates, earlier")
 }
 
+// What is on disk changes no loss, and is not on the device.
+func TestOffload(t *testing.T) {
+	skipIfShort(t)
+	rows := climbed(t, "-model", "gpt", "-table", "offload", "-steps", "2", "-batch", "8")
+	require.Len(t, rows, 5)
+	for i, r := range rows {
+		require.Equal(t, *r.PredictedPeak, *r.MeasuredPeak, r.Name)
+		require.Equal(t, rows[0].Loss, r.Loss, r.Name)
+		requireM5(t, r)
+		if i > 0 {
+			require.Positive(t, r.ByKind[memory.Staging], r.Name)
+		}
+	}
+	require.Less(t, 4*rows[1].ByKind[memory.Activation], rows[0].ByKind[memory.Activation])
+	require.Less(t, 4*rows[2].ByKind[memory.OptState], rows[0].ByKind[memory.OptState])
+	require.Less(t, 4*rows[3].ByKind[memory.Param], rows[0].ByKind[memory.Param])
+	require.Less(t, rows[4].Peak(), min(rows[1].Peak(), rows[2].Peak(), rows[3].Peak()), "all")
+}
+
 // What is computed again changes no loss, and takes less the more of it there is.
 func TestRecompute(t *testing.T) {
 	skipIfShort(t)
@@ -149,7 +168,7 @@ func TestMisuse(t *testing.T) {
 		args  []string
 		texts []string
 	}{
-		{[]string{"-table", "nothing"}, []string{`table "nothing"`, "want one of stack, alone, recompute"}},
+		{[]string{"-table", "nothing"}, []string{`table "nothing"`, "want one of stack, alone, recompute, offload"}},
 		{[]string{"-rung", "nothing"}, []string{`rung "nothing"`, "want one of baseline, micro-batches"}},
 		{[]string{"-model", "mlp", "-rung", "per-block", "-batch", "16"}, []string{"rung per-block: the model has no blocks", "want vit or gpt"}},
 		{[]string{"-data", filepath.Join(empty, "missing")}, []string{"missing", "train-images"}},

@@ -12,6 +12,7 @@ import (
 	"github.com/thimble-ml/thimble/examples/internal/row"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/nn"
+	"github.com/thimble-ml/thimble/offload"
 	"github.com/thimble-ml/thimble/optim"
 	"github.com/thimble-ml/thimble/tensor"
 	"github.com/thimble-ml/thimble/train"
@@ -41,7 +42,8 @@ type job struct {
 	forward nn.Forward
 	cosine  *optim.CosineAnnealing
 	window  *train.Window
-	loader  *data.Loader // of micro-batches
+	loader  *data.Loader   // of micro-batches
+	store   *offload.Store // nil: nothing is away
 	epoch   *data.Epoch
 	loss    float64
 }
@@ -119,7 +121,10 @@ func (j *job) start() (err error) {
 	if j.sess, err = autograd.New(autograd.Config{Device: j.dev, Seed: j.Seed, Workers: j.Threads}); err != nil {
 		return err
 	}
-	model, forward, err := j.build(j.sess)
+	if err := j.openStore(); err != nil {
+		return err
+	}
+	model, forward, err := j.buildAway()
 	if err != nil {
 		return err
 	}
@@ -127,7 +132,7 @@ func (j *job) start() (err error) {
 	if err := j.rung.set(model); err != nil {
 		return err
 	}
-	opt, cosine, err := j.rung.optimizer(nn.Params(model), j.problem, j.Steps)
+	opt, cosine, err := j.rung.optimizer(nn.Params(model), j.problem, j.Steps, j.stateStore())
 	if err != nil {
 		return err
 	}
@@ -147,6 +152,11 @@ func (j *job) updates() int { return j.problem.train.Len() / j.Batch }
 
 // close gives all back; what is still alive then is a leak, and an error.
 func (j *job) close() error {
+	if j.store != nil {
+		if err := j.store.Close(); err != nil {
+			return err
+		}
+	}
 	if err := j.sess.Close(); err != nil {
 		return err
 	}
@@ -161,7 +171,7 @@ func (j *job) update(s *autograd.Scope) error {
 		if err != nil {
 			return err
 		}
-		l := loss(s, j.forward, s.Input(batch.X), s.Input(batch.Y))
+		l := loss(j.saver(s), j.forward, s.Input(batch.X), s.Input(batch.Y))
 		j.loss += l.Item() / float64(j.rung.micro)
 		updated, err := j.window.Backward(s, l)
 		if err != nil {

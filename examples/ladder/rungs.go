@@ -19,6 +19,7 @@ type rung struct {
 	sgd     bool     // SGD with a cosine schedule instead of AdamW
 	release bool     // the optimizer runs inside backward
 	chain   nn.Chain // how the blocks run; nil: as they are. For models that have blocks
+	away    away     // what is on disk
 	note    string   // what sets the row apart
 }
 
@@ -34,6 +35,10 @@ var rungs = []rung{
 	{name: "sqrt-alone", what: "backward computes about sqrt(blocks) runs of blocks again, the whole batch at once", micro: 1, chain: checkpoint.Chain(checkpoint.Sqrt)},
 	{name: "sgd-alone", what: "plain SGD with a cosine schedule, the whole batch at once", micro: 1, sgd: true, note: otherTraining},
 	{name: "gradient-release", what: "AdamW inside backward: no gradient outlives its update", micro: 1, release: true, note: otherTraining},
+	{name: "offload-activations", what: "what backward reads waits on disk", micro: 1, away: away{activations: true}},
+	{name: "offload-optimizer", what: "the optimizer's state is on disk and passes through tile by tile", micro: 1, away: away{state: true}},
+	{name: "offload-parameters", what: "parameters and gradients are on disk and come when they are used", micro: 1, away: away{params: true}},
+	{name: "offload-all", what: "all of it is on disk", micro: 1, away: away{activations: true, state: true, params: true}},
 }
 
 var (
@@ -55,6 +60,7 @@ var tables = []table{
 	{"stack", "each row adds to the one before", []string{"baseline", "micro-batches", "sgd-cosine", "dear-only", "per-block"}},
 	{"alone", "each technique alone", []string{"baseline", "micro-batches", "sgd-alone", "gradient-release"}},
 	{"recompute", "what backward computes again, each alone", []string{"baseline", "dear-only-alone", "per-block-alone", "sqrt-alone"}},
+	{"offload", "what is on disk while nobody needs it, each alone, and all", []string{"baseline", "offload-activations", "offload-optimizer", "offload-parameters", "offload-all"}},
 }
 
 func findTable(name string) (table, error) {
@@ -106,9 +112,9 @@ func findRung(name string) (rung, error) {
 }
 
 // optimizer makes the rung's optimizer, and its schedule if it has one.
-func (r rung) optimizer(params []*autograd.Param, p *problem, updates int) (optim.Optimizer, *optim.CosineAnnealing, error) {
+func (r rung) optimizer(params []*autograd.Param, p *problem, updates int, store optim.StateStore) (optim.Optimizer, *optim.CosineAnnealing, error) {
 	if !r.sgd {
-		opt, err := optim.NewAdamW(params, optim.AdamWConfig{LR: p.lr, WeightDecay: 0.01})
+		opt, err := optim.NewAdamW(params, optim.AdamWConfig{LR: p.lr, WeightDecay: 0.01, Store: store})
 		if err == nil && r.release {
 			err = opt.ReleaseGradients()
 		}

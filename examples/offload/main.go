@@ -83,6 +83,7 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	f.IntVar(&o.Layers, "layers", 6, "blocks")
 	f.IntVar(&o.Dim, "dim", 384, "channels, a multiple of 64")
 	f.IntVar(&o.Steps, "steps", 3, "updates a row")
+	f.Int64Var(&o.Block, "block", 1024, "KiB of each of the 8 pieces that transfers pass through")
 	f.Uint64Var(&o.Seed, "seed", 1, "of weights and batches")
 	f.IntVar(&o.Threads, "threads", 0, "workers (default: all processors)")
 	if err := f.Parse(args); err != nil {
@@ -99,6 +100,8 @@ func (o options) check(rest []string) error {
 		return fmt.Errorf("offload: row %q: want one of %s", o.only, strings.Join(names(), ", "))
 	case o.Batch < 1 || o.Context < 1 || o.Layers < 1 || o.Steps < 1 || o.Threads < 0 || o.limit < 0:
 		return fmt.Errorf("offload: batch %d, context %d, layers %d, steps %d, threads %d, limit %d: want positive numbers", o.Batch, o.Context, o.Layers, o.Steps, o.Threads, o.limit)
+	case o.Block < 4 || o.Block%4 != 0:
+		return fmt.Errorf("offload: block %d KiB: want a multiple of 4", o.Block)
 	case o.Dim < 64 || o.Dim%64 != 0:
 		return fmt.Errorf("offload: dim %d: want a multiple of 64, the size of a head", o.Dim)
 	}
@@ -141,7 +144,7 @@ func (o *options) findLimit() error {
 		if err != nil {
 			return err
 		}
-		o.Limit = max(o.Limit, (arena+1<<20-1)>>20<<20)
+		o.Limit = max(o.Limit, (arena+1<<16-1)>>16<<16) // whole 64 KiB
 	}
 	return nil
 }

@@ -52,6 +52,7 @@ type settings struct {
 	Batch, Context, Layers, Dim int
 	Steps                       int
 	Limit                       int64 // bytes of the device, for all rows but none
+	Block                       int64 // KiB of a piece of the ring
 	Seed                        uint64
 	Threads                     int
 	Dir                         string
@@ -143,7 +144,8 @@ func (t *trainer) build(device memory.Config) (err error) {
 		return err
 	}
 	if t.tier.to != offload.Keep {
-		t.store, err = offload.Open(offload.Config{Device: t.dev, Tier: t.tier.to, Dir: t.Dir, Trace: t.note})
+		block := t.Block << 10
+		t.store, err = offload.Open(offload.Config{Device: t.dev, Tier: t.tier.to, Dir: t.Dir, Trace: t.note, BlockBytes: block, MinBytes: block / 16})
 		if err != nil {
 			return err
 		}

@@ -76,5 +76,5 @@ func ExampleOOMError() {
 	// Output:
 	// memory: cpu: out of memory: linear in gpt/blocks.3 asked for 2.0 MiB (2097152 bytes) of activation: over Limit 1.0 MiB (1048576 bytes)
 	//   live 0 bytes, arena 0 bytes
-	//   try: raise Limit; most of it is activation: a smaller batch or more micro-batches (train.Window), or move saved tensors out (autograd.Saver)
+	//   try: raise Limit; most of it is activation: a smaller batch or more micro-batches (train.Window), or move what backward reads to host memory or disk (offload)
 }

@@ -87,14 +87,14 @@ func (e *OOMError) scattered() bool {
 
 // remedies say what brings a kind down.
 var remedies = [NumKinds]string{
-	Param:      "a smaller model, or parameters that live elsewhere while nobody uses them (autograd.Home)",
-	Grad:       "release gradients inside backward (ReleaseGradients of the optimizers), or keep them with their parameters in an autograd.Home",
-	OptState:   "an optimizer with less state (SGD, Adafactor)",
-	Activation: "a smaller batch or more micro-batches (train.Window), or move saved tensors out (autograd.Saver)",
+	Param:      "a smaller model, or parameters that live in host memory or on disk while nobody uses them (SetHome, offload)",
+	Grad:       "release gradients inside backward (ReleaseGradients of the optimizers), or keep them with their parameters in their Home (offload)",
+	OptState:   "an optimizer with less state (SGD, Adafactor), or its state in host memory or on disk (Store of its config, offload)",
+	Activation: "a smaller batch or more micro-batches (train.Window), or move what backward reads to host memory or disk (offload)",
 	Temporary:  "a smaller batch or more micro-batches (train.Window), or free temporaries earlier (Scope.Do, Scope.Free)",
 	Scratch:    "a smaller batch or more micro-batches (train.Window), or fewer Lanes",
 	Input:      "a smaller batch, or fewer batches loaded ahead",
-	Staging:    "smaller or fewer staging buffers",
+	Staging:    "smaller or fewer blocks in the rings of stores (offload.Config)",
 	CastCopy:   "a smaller batch or more micro-batches (train.Window)",
 	Other:      "release what is kept outside the model (Scope.Keep, caches, averages)",
 }

@@ -26,7 +26,7 @@ func TestOOMText(t *testing.T) {
   try: raise Limit; most of it is temporary: a smaller batch or more micro-batches (train.Window), or free temporaries earlier (Scope.Do, Scope.Free)`)
 
 	_, err = d.Alloc(300<<10, memory.Temporary, memory.Site{})
-	require.ErrorContains(t, err, "most of it is activation: a smaller batch or more micro-batches (train.Window), or move saved tensors out (autograd.Saver)")
+	require.ErrorContains(t, err, "most of it is activation: a smaller batch or more micro-batches (train.Window), or move what backward reads to host memory or disk (offload)")
 
 	var oom *memory.OOMError
 	require.ErrorAs(t, fmt.Errorf("autograd: %w", err), &oom)
@@ -53,7 +53,7 @@ func TestOOMScattered(t *testing.T) {
   live 32.0 KiB (32768 bytes), arena 64.0 KiB (65536 bytes), of which 32.0 KiB free in 32 holes, the largest 1.0 KiB
   by kind: activation 32.0 KiB
   by scope: (no scope) 32.0 KiB
-  try: what is free would do, but lies scattered, and Trim moves nothing: allocate first what lives longest; raise Limit; most of it is activation: a smaller batch or more micro-batches (train.Window), or move saved tensors out (autograd.Saver)`)
+  try: what is free would do, but lies scattered, and Trim moves nothing: allocate first what lives longest; raise Limit; most of it is activation: a smaller batch or more micro-batches (train.Window), or move what backward reads to host memory or disk (offload)`)
 	_, err = d.Alloc(33<<10, memory.Activation, memory.Site{Op: "relu"})
 	require.NotContains(t, err.Error(), "scattered")
 }
@@ -63,7 +63,7 @@ func TestOOMAddressSpace(t *testing.T) {
 	_, err := d.Alloc(2<<20, memory.OptState, memory.Site{Op: "adamw"})
 	require.EqualError(t, err, `memory: cpu: out of memory: adamw asked for 2.0 MiB (2097152 bytes) of optstate: over the address space of 1.0 MiB (1048576 bytes)
   live 0 bytes, arena 0 bytes
-  try: raise Config.Reserve; most of it is optstate: an optimizer with less state (SGD, Adafactor)`)
+  try: raise Config.Reserve; most of it is optstate: an optimizer with less state (SGD, Adafactor), or its state in host memory or on disk (Store of its config, offload)`)
 }
 
 // What the system said is found through the error.

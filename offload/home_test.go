@@ -57,7 +57,7 @@ func TestParametersAway(t *testing.T) {
 	defer plain.close()
 	plain.adamw()
 	var want []float64
-	for range 6 {
+	for range 2 * rounds {
 		require.NoError(t, plain.sess.Step(context.Background(), plain.clipped(&want)))
 	}
 	for _, v := range variants() {
@@ -71,7 +71,7 @@ func TestParametersAway(t *testing.T) {
 			require.NoError(t, err)
 			var inputs = r.x.Bytes() + r.y.Bytes()
 			var norms []float64
-			for range 3 {
+			for range rounds {
 				plantest.Compare(t, r.sess, r.clipped(&norms))
 				require.Equal(t, inputs+r.store.Stats().Staging, r.dev.Stats().Live, "batch and ring")
 			}

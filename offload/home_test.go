@@ -208,7 +208,10 @@ func TestHomeFaults(t *testing.T) {
 		}
 		return m
 	}
-	live, partly := r.dev.Stats().Live, 0
+	live, partly, stride := r.dev.Stats().Live, 0, 23
+	if testing.Short() {
+		stride = 61
+	}
 	for _, c := range []struct {
 		kind  fault
 		write bool
@@ -217,7 +220,7 @@ func TestHomeFaults(t *testing.T) {
 		{fails, false, "injected"}, {short, false, "unexpected EOF"}, {flips, false, "checksum"}, {fails, true, "injected"}, {short, true, "short write"},
 	} {
 		failed := 0
-		for n := 2; n < 900; n += 23 {
+		for n := 2; n < 900; n += stride {
 			before := each()
 			f.arm(c.kind, c.write, n, true)
 			err := r.run()
@@ -268,7 +271,7 @@ func TestHomeAllocations(t *testing.T) {
 	plan, err := r.sess.Plan(r.step, autograd.PlanConfig{Steps: 1})
 	require.NoError(t, err)
 	live, disk := r.dev.Stats().Live, r.store.Stats().Disk
-	for k := 1; k <= int(plan.Steps[0].Allocs); k += 7 {
+	for k := 1; k <= int(plan.Steps[0].Allocs); k += 29 {
 		r.dev.FailAt(int64(k))
 		err := r.run()
 		r.dev.FailAt(0)

@@ -179,7 +179,7 @@ func TestActivationAllocations(t *testing.T) {
 	plan, err := r.sess.Plan(r.step, autograd.PlanConfig{Steps: 1})
 	require.NoError(t, err)
 	live := r.dev.Stats().Live
-	for k := 1; k <= int(plan.Steps[0].Allocs); k += 5 {
+	for k := 1; k <= int(plan.Steps[0].Allocs); k += 11 {
 		r.dev.FailAt(int64(k))
 		err := r.run()
 		r.dev.FailAt(0)

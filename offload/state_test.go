@@ -133,7 +133,11 @@ func newBig(t *testing.T, cfg offload.Config, which int, home bool) *big {
 	require.NoError(t, err)
 	b.sess, err = autograd.New(autograd.Config{Device: b.dev, Seed: 5, Workers: 2})
 	require.NoError(t, err)
-	for i, n := range []int{600, 10, 437} {
+	rows := []int{600, 10, 437}
+	if testing.Short() {
+		rows = []int{300, 10, 270}
+	}
+	for i, n := range rows {
 		p, err := b.sess.NewParam(fmt.Sprint("w", i), tensor.Of(tensor.Float32, n, 1000), func(t *tensor.Tensor, r *tensor.Stream) error {
 			return tensor.FillNormal(t, r, 0, 1)
 		})
@@ -237,9 +241,9 @@ func TestTiles(t *testing.T) {
 // TestStateFaults: every n-th transfer goes wrong. The step says so and names the file; parameters, moments and live bytes
 // are what they were, so that the next step equals that of a twin which never saw a fault.
 func TestStateFaults(t *testing.T) {
-	which := []int{1, 6}
+	which, stride := []int{1, 6}, 4
 	if testing.Short() {
-		which = []int{1}
+		which, stride = []int{1}, 9
 	}
 	for _, which := range which {
 		f := &faulty{}
@@ -256,7 +260,7 @@ func TestStateFaults(t *testing.T) {
 			{fails, false, "injected"}, {short, false, "unexpected EOF"}, {flips, false, "checksum"},
 			{fails, true, "injected"}, {short, true, "short write"},
 		} {
-			for n := 1; n < 60; n += 4 {
+			for n := 1; n < 60; n += stride {
 				before := b.values()
 				f.arm(c.kind, c.write, n, true)
 				err := b.run()

@@ -116,7 +116,7 @@ func (l *loader) repeats(i int, src source) string {
 // aliases says whose storage src is, if loading would write to it.
 func (l *loader) aliases(i int, src source) string {
 	s, ok := src.(inMemory)
-	if !ok {
+	if !ok || s.e.away() {
 		return ""
 	}
 	if k, own := l.storage[s.e.Tensor.Buffer()]; own && (k != i || !s.e.Tensor.IsContiguous()) {
@@ -139,28 +139,40 @@ type inMemory struct{ e Entry }
 
 func (s inMemory) name() string { return s.e.Name }
 
-func (s inMemory) what() string { return specOf(s.e.Tensor) }
+func (s inMemory) what() string { return specOf(s.e) }
 
 func (s inMemory) misfit(l *loader, i int) string {
 	to, t := l.list[i], s.e.Tensor
 	switch {
-	case t == nil || t.Empty():
+	case s.e.away() && s.e.p.Released():
+		return fmt.Sprintf("got a parameter that was released: want %s", to.spec())
+	case s.e.away() && s.e.Spec().Equal(to.spec()):
+		return ""
+	case !s.e.away() && (t == nil || t.Empty()):
 		return fmt.Sprintf("got no tensor: want %s", to.spec())
-	case t.Buffer().Refs() == 0:
+	case t != nil && t.Buffer().Refs() == 0:
 		return fmt.Sprintf("got a tensor that was released: want %s", to.spec())
-	case !t.Spec().Equal(to.spec()):
-		return fmt.Sprintf("got %s: want %s", t.Spec(), to.spec())
+	case !s.e.Spec().Equal(to.spec()):
+		return fmt.Sprintf("got %s: want %s", s.e.Spec(), to.spec())
 	case t.Elems() > 0 && t.Buffer().Bytes() == nil && !to.dry():
 		return fmt.Sprintf("got %s without data, made on a virtual device or in a dry run", t.Spec())
 	}
 	return ""
 }
 
-func (s inMemory) same(o source) (bool, error) {
-	return tensor.Equal(s.e.Tensor, o.(inMemory).e.Tensor), nil
+func (s inMemory) same(o source) (same bool, err error) {
+	err = s.e.with(func(t *tensor.Tensor) error {
+		return o.(inMemory).e.with(func(u *tensor.Tensor) error {
+			same = tensor.Equal(t, u)
+			return nil
+		})
+	})
+	return same, err
 }
 
-func (s inMemory) fill(dst *tensor.Tensor) error { return tensor.Copy(dst, s.e.Tensor) }
+func (s inMemory) fill(dst *tensor.Tensor) error {
+	return s.e.with(func(t *tensor.Tensor) error { return tensor.Copy(dst, t) })
+}
 
 // spec is what e holds.
 func (e named) spec() tensor.Spec {
@@ -285,9 +297,9 @@ func (w *walker) first(name string) (string, bool) {
 	return "", false
 }
 
-func specOf(t *tensor.Tensor) string {
-	if t == nil || t.Empty() {
+func specOf(e Entry) string {
+	if !e.away() && (e.Tensor == nil || e.Tensor.Empty()) {
 		return "(no tensor)"
 	}
-	return t.Spec().String()
+	return e.Spec().String()
 }

@@ -27,6 +27,19 @@ func (e Entry) Spec() tensor.Spec {
 	return tensor.Spec{}
 }
 
+// away tells whether the tensor has to be fetched.
+func (e Entry) away() bool { return e.Tensor == nil && e.p != nil }
+
+// with runs f on the tensor.
+func (e Entry) with(f func(*tensor.Tensor) error) error {
+	t, err := e.Fetch()
+	if err != nil {
+		return err
+	}
+	defer t.Release()
+	return f(&t)
+}
+
 // Fetch gives the tensor with one reference for the caller, of a parameter in a Home a copy on the device.
 func (e Entry) Fetch() (tensor.Tensor, error) {
 	switch {

@@ -306,11 +306,22 @@ func TestHomeStateDict(t *testing.T) {
 		require.True(t, tensor.Equal(nn.StateDict(plain.model)[i].Tensor, &w), e.Name)
 		w.Release()
 	}
-	c, err := sd.Clone()
-	require.NoError(t, err)
-	require.NoError(t, nn.LoadStateDict(plain.model, c))
-	c.Release()
-	require.True(t, slices.Equal(plain.values(), r.values()))
+	r.adamw()
+	for range 2 {
+		r.ok(1)
+		c, err := nn.StateDict(r.model).Clone()
+		require.NoError(t, err)
+		require.NoError(t, nn.LoadStateDict(plain.model, c))
+		c.Release()
+		require.True(t, slices.Equal(plain.values(), r.values()))
+		r.ok(1)
+		require.NoError(t, nn.LoadStateDict(plain.model, nn.StateDict(r.model)), "one at a time, without a copy")
+		require.True(t, slices.Equal(plain.values(), r.values()))
+	}
+	require.ErrorContains(t, nn.LoadStateDict(plain.model, append(nn.StateDict(r.model), nn.Entry{Name: "more"})), "unexpected: more (no tensor)")
+	bad := nn.StateDict(r.model)
+	bad[0].Name, bad[1].Name = bad[1].Name, bad[0].Name
+	require.ErrorContains(t, nn.LoadStateDict(plain.model, bad), "got float32[")
 }
 
 // TestHistory: from the second step on parameters are read ahead, forward, backward and in the update.

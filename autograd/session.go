@@ -50,6 +50,7 @@ type Session struct {
 	busy    atomic.Bool // an engine call is running
 	running atomic.Bool // a Step or Plan is running
 	closed  bool
+	refused error // see Refuse
 	ctx     context.Context
 
 	cur    *owner // innermost open scope
@@ -212,6 +213,9 @@ func (ss *Session) followNext() {
 func (ss *Session) begin(what string) error {
 	if ss.closed {
 		return fmt.Errorf("autograd: %s on a closed session", what)
+	}
+	if ss.refused != nil {
+		return fmt.Errorf("autograd: %s: %w", what, ss.refused)
 	}
 	if !ss.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("autograd: %s while a Step or Plan of this session is running: steps do not nest, and a session belongs to one goroutine", what)

@@ -107,10 +107,8 @@ func (f *FS) Names(dir string) ([]string, error) {
 	return durable.OS.Names(dir)
 }
 
-// SyncDir implements durable.FS.
-func (f *FS) SyncDir(dir string) error {
-	return f.do("syncdir", func() error { return durable.OS.SyncDir(dir) })
-}
+// SyncDir does not wait either.
+func (f *FS) SyncDir(string) error { return f.do("syncdir", func() error { return nil }) }
 
 type output struct {
 	f      *FS
@@ -143,7 +141,8 @@ func flipped(b []byte) []byte {
 	return c
 }
 
-func (o *output) Sync() error { return o.f.do("sync", o.o.Sync) }
+// Sync does not wait for the disk: what dies in these tests is a process, and the system keeps what it wrote.
+func (o *output) Sync() error { return o.f.do("sync", func() error { return nil }) }
 
 // Close closes the file in any case: a test must not leak it.
 func (o *output) Close() error {

@@ -112,6 +112,7 @@ func (g *gpt) end(t testing.TB) {
 // run trains until so many micro-batches were seen; after each, save is called.
 func (g *gpt) run(t testing.TB, micro int, save func()) {
 	t.Helper()
+	require.NoError(t, g.loader.Load(g.loader.State())) // where an earlier run left the loop
 	for g.count.Micro < micro {
 		for b, err := range g.loader.Epoch(t.Context(), g.loader.State().Epoch) {
 			require.NoError(t, err)

@@ -27,7 +27,7 @@ func Load(path string, st State) (Info, error) { return load(durable.OS, path, s
 func load(fs durable.FS, path string, st State) (Info, error) {
 	in, err := fs.Open(path)
 	if err != nil {
-		return Info{}, fmt.Errorf("train: Load: %w", err)
+		return Info{}, fmt.Errorf("train: Load: %s: %w", path, err)
 	}
 	defer in.Close()
 	size, err := in.Size()

@@ -2,11 +2,13 @@
 //
 //	go run ./examples/chargpt                some minutes on two processors
 //	go run ./examples/chargpt -data FILE     another text: a file or a folder
+//	go run ./examples/chargpt -save FILE     keeps the training in a file, ten times on the way; with -resume it goes on from there
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -40,6 +42,8 @@ type settings struct {
 	sample             int     // bytes to write at the end
 	temperature        float64 // 0: always the likeliest byte
 	json               bool
+	save               string // file for the state; "": none
+	resume             bool   // go on from it
 }
 
 func parse(args []string, errw io.Writer) (c settings, err error) {
@@ -60,6 +64,8 @@ func parse(args []string, errw io.Writer) (c settings, err error) {
 	f.IntVar(&c.sample, "sample", 400, "bytes to write at the end")
 	f.Float64Var(&c.temperature, "temperature", 0.8, "of the sample; 0: always the likeliest byte")
 	f.BoolVar(&c.json, "json", false, "print the figures as one JSON object on standard output, and nothing else there")
+	f.StringVar(&c.save, "save", "", "file to keep the state of the training in, written at each line of the table")
+	f.BoolVar(&c.resume, "resume", false, "go on from the state in the file of -save, with the same flags")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
@@ -68,6 +74,8 @@ func parse(args []string, errw io.Writer) (c settings, err error) {
 		return c, fmt.Errorf("chargpt: argument %q: want flags only, see -help", f.Arg(0))
 	case c.steps < 1 || c.batch < 1 || c.context < 1:
 		return c, fmt.Errorf("chargpt: %d steps, batch %d, context %d: want 1 or more", c.steps, c.batch, c.context)
+	case c.resume && c.save == "":
+		return c, errors.New("chargpt: -resume without -save: want the file to go on from")
 	case c.threads < 0 || c.limit < 0 || c.sample < 0 || !(c.temperature >= 0):
 		return c, fmt.Errorf("chargpt: threads %d, limit %d, sample %d, temperature %g: want positive numbers",
 			c.threads, c.limit, c.sample, c.temperature)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +78,50 @@ func TestDraw(t *testing.T) {
 	require.Equal(t, "a\n\tb\uFFFD\uFFFDé", printable([]byte("a\n\tb\x1b\xffé")))
 }
 
+// TestResume: a training that is interrupted and goes on is the one that was not.
+func TestResume(t *testing.T) {
+	table := func(args ...string) []string {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		out := &cutter{after: "   10  ", cut: func() {}}
+		cut := len(args) > 0 && !slices.Contains(args, "-resume")
+		if cut {
+			out.cut = cancel
+		}
+		err := chargpt(ctx, append(append([]string{}, tiny...), args...), out, &bytes.Buffer{})
+		if cut {
+			require.ErrorIs(t, err, context.Canceled)
+		} else {
+			require.NoError(t, err)
+		}
+		return regexp.MustCompile(`(?m)^ +\d+  \d\.\d+ +\d\.\d+`).FindAllString(out.String(), -1)
+	}
+	whole := table()
+	require.Len(t, whole, 10)
+	file := filepath.Join(t.TempDir(), "state")
+	require.Equal(t, whole[:5], table("-save", file))
+	require.Equal(t, whole[5:], table("-save", file, "-resume"))
+	var out bytes.Buffer
+	err := chargpt(t.Context(), append(append([]string{}, tiny...), "-save", file, "-resume"), &out, &out)
+	require.ErrorContains(t, err, "has had its 20 updates")
+	err = chargpt(t.Context(), append(append([]string{}, tiny...), "-save", file, "-resume", "-dim", "16"), &out, &out)
+	require.ErrorContains(t, err, "model.wte.weight: it is F32[256 32] in the file: want float32[256 16]")
+}
+
+// cutter calls cut when it has been given a text.
+type cutter struct {
+	bytes.Buffer
+	after string
+	cut   func()
+}
+
+func (c *cutter) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(c.after)) {
+		defer c.cut()
+	}
+	return c.Buffer.Write(b)
+}
+
 // TestMisuse: each error says what was given and what was wanted.
 func TestMisuse(t *testing.T) {
 	for _, c := range []struct {
@@ -90,6 +136,8 @@ func TestMisuse(t *testing.T) {
 		{[]string{"-heads", "3"}, []string{"32", "3 heads"}},
 		{[]string{"-dropout", "2"}, []string{"dropout"}},
 		{[]string{"-lr", "0"}, []string{"LR"}},
+		{[]string{"-resume"}, []string{"-resume without -save"}},
+		{[]string{"-resume", "-save", filepath.Join(t.TempDir(), "none")}, []string{"train: Load", "none"}},
 		{[]string{"fast"}, []string{`argument "fast"`, "-help"}},
 	} {
 		var out, errw bytes.Buffer

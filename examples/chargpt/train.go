@@ -16,6 +16,7 @@ import (
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/optim"
+	"github.com/thimble-ml/thimble/train"
 )
 
 // trainer is the model at work.
@@ -46,6 +47,9 @@ func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f fig
 	}
 	f.Name, f.Steps, f.Parameters = "chargpt", c.steps, nn.NumParams(t.model)
 	head(out, c, f.Parameters)
+	if err := t.resumed(out); err != nil {
+		return f, err
+	}
 	if err := t.train(ctx, &f, p, out); err != nil {
 		return f, err
 	}
@@ -132,7 +136,7 @@ func (t *trainer) update(s *autograd.Scope) error {
 // train runs all steps; ten times on the way it validates.
 func (t *trainer) train(ctx context.Context, f *figures, p *row.Progress, out io.Writer) error {
 	every := max(1, t.steps/10)
-	begin, trained, sum, n := time.Now(), time.Duration(0), 0.0, 0
+	begin, first, trained, sum, n := time.Now(), t.step, time.Duration(0), 0.0, 0
 	p.Start("chargpt", t.steps)
 	for t.step < t.steps {
 		for batch, err := range t.loader.Epoch(ctx, t.loader.State().Epoch) {
@@ -165,12 +169,47 @@ func (t *trainer) train(ctx context.Context, f *figures, p *row.Progress, out io
 			line(out, at)
 			f.Points = append(f.Points, at)
 			f.Loss, sum, n = at.Loss, 0, 0
+			if err := t.keep(); err != nil {
+				return err
+			}
 			if t.step == t.steps {
 				break
 			}
 		}
 	}
-	f.StepMS = row.Num(trained.Seconds() * 1e3 / float64(t.steps))
+	f.StepMS = row.Num(trained.Seconds() * 1e3 / float64(t.steps-first))
+	return nil
+}
+
+// state is all that the training is.
+func (t *trainer) state() train.State {
+	return train.State{
+		Model: t.model, Optimizer: t.opt, Schedule: t.schedule, Loader: t.loader,
+		Parts: map[string]train.Part{"step": train.Var(&t.step)},
+	}
+}
+
+// keep saves it, if that was asked for.
+func (t *trainer) keep() error {
+	if t.save == "" {
+		return nil
+	}
+	return train.Save(t.save, t.state())
+}
+
+// resumed goes on from a saved training, if that was asked for.
+func (t *trainer) resumed(out io.Writer) error {
+	if !t.resume {
+		return nil
+	}
+	info, err := train.Load(t.save, t.state())
+	switch {
+	case err != nil:
+		return err
+	case t.step >= t.steps:
+		return fmt.Errorf("chargpt: the training in %s has had its %d updates: want more with -steps, from the start", t.save, t.step)
+	}
+	fmt.Fprintf(out, "%5d  %s\n", t.step, info)
 	return nil
 }
 

@@ -3,11 +3,13 @@
 //
 //	go run ./examples/mnist               3 epochs of MNIST
 //	go run ./examples/mnist -data DIR     Fashion-MNIST or the like, in four IDX files
+//	go run ./examples/mnist -save FILE    keeps the training in a file after each epoch; with -resume it goes on from there
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -38,6 +40,8 @@ type settings struct {
 	threads int
 	limit   int // images of each set; 0: all
 	json    bool
+	save    string // file for the state; "": none
+	resume  bool   // go on from it
 }
 
 func parse(args []string, errw io.Writer) (c settings, err error) {
@@ -51,6 +55,8 @@ func parse(args []string, errw io.Writer) (c settings, err error) {
 	f.IntVar(&c.threads, "threads", 0, "workers (default: all processors)")
 	f.IntVar(&c.limit, "limit", 0, "use only the first images of the training set and of the test set (default: all)")
 	f.BoolVar(&c.json, "json", false, "print the figures as one JSON object on standard output, and nothing else there")
+	f.StringVar(&c.save, "save", "", "file to keep the state of the training in, written after each epoch")
+	f.BoolVar(&c.resume, "resume", false, "go on from the state in the file of -save, with the same flags; -epochs may be more")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
@@ -59,6 +65,8 @@ func parse(args []string, errw io.Writer) (c settings, err error) {
 		return c, fmt.Errorf("mnist: argument %q: want flags only, see -help", f.Arg(0))
 	case c.epochs < 1 || c.batch < 1:
 		return c, fmt.Errorf("mnist: %d epochs, batch %d: want 1 or more", c.epochs, c.batch)
+	case c.resume && c.save == "":
+		return c, errors.New("mnist: -resume without -save: want the file to go on from")
 	case c.threads < 0 || c.limit < 0:
 		return c, fmt.Errorf("mnist: threads %d, limit %d: want positive numbers", c.threads, c.limit)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -52,6 +53,23 @@ func TestText(t *testing.T) {
 	require.NotEqual(t, one, text("-seed", "2"))
 }
 
+// TestResume: two epochs and a third are three.
+func TestResume(t *testing.T) {
+	table := func(args ...string) []string {
+		var out, errw bytes.Buffer
+		require.NoError(t, mnist(context.Background(), append(args, "-limit", "64", "-batch", "24"), &out, &errw))
+		return regexp.MustCompile(`(?m)^ +\d+  \d\.\d+ +\d+\.\d+%`).FindAllString(out.String(), -1)
+	}
+	whole := table("-epochs", "3")
+	require.Len(t, whole, 3)
+	file := filepath.Join(t.TempDir(), "state")
+	require.Equal(t, whole[:2], table("-epochs", "2", "-save", file))
+	require.Equal(t, whole[2:], table("-epochs", "3", "-save", file, "-resume"))
+	var out bytes.Buffer
+	err := mnist(context.Background(), []string{"-epochs", "3", "-limit", "64", "-batch", "24", "-save", file, "-resume"}, &out, &out)
+	require.ErrorContains(t, err, "has had 3 epochs: want more with -epochs")
+}
+
 // TestMisuse: each error says what was given and what was wanted.
 func TestMisuse(t *testing.T) {
 	empty := t.TempDir()
@@ -66,6 +84,7 @@ func TestMisuse(t *testing.T) {
 		{[]string{"-limit", "100"}, []string{"batch 128", "want at most 100"}},
 		{[]string{"-limit", "-1"}, []string{"limit -1", "want positive"}},
 		{[]string{"-lr", "0", "-limit", "200"}, []string{"LR", "0"}},
+		{[]string{"-resume"}, []string{"-resume without -save"}},
 		{[]string{"fast"}, []string{`argument "fast"`, "-help"}},
 	} {
 		var out, errw bytes.Buffer

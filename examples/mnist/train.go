@@ -18,6 +18,7 @@ import (
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/optim"
 	"github.com/thimble-ml/thimble/tensor"
+	"github.com/thimble-ml/thimble/train"
 )
 
 // trainer is the network at work.
@@ -48,8 +49,11 @@ func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f fig
 	f.Name, f.Parameters = "mnist", nn.NumParams(t.model)
 
 	head(out, c, f.Parameters)
+	if err := t.resumed(out); err != nil {
+		return f, err
+	}
 	var trained time.Duration
-	for n := range c.epochs {
+	for n := t.loader.State().Epoch; n < c.epochs; n++ {
 		start := time.Now()
 		loss, err := t.epoch(ctx, n, p)
 		if err != nil {
@@ -65,9 +69,12 @@ func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f fig
 		line(out, e)
 		f.Epochs = append(f.Epochs, e)
 		f.Loss, f.Accuracy = e.Loss, e.Accuracy
+		if err := t.keep(); err != nil {
+			return f, err
+		}
 	}
 	f.Measure(t.dev.Stats())
-	f.Steps = c.epochs * (t.train.N / c.batch)
+	f.Steps = len(f.Epochs) * (t.train.N / c.batch)
 	f.StepMS = row.Num(trained.Seconds() * 1e3 / float64(f.Steps))
 	return f, errors.Join(f.Check(), t.close())
 }
@@ -141,6 +148,36 @@ func (t *trainer) update(s *autograd.Scope) error {
 		return err
 	}
 	t.opt.ZeroGrad(s)
+	return nil
+}
+
+// state is all that the training is.
+func (t *trainer) state() train.State {
+	return train.State{Model: t.model, Optimizer: t.opt, Loader: t.loader}
+}
+
+// keep saves it, if that was asked for.
+func (t *trainer) keep() error {
+	if t.save == "" {
+		return nil
+	}
+	return train.Save(t.save, t.state())
+}
+
+// resumed goes on from a saved training, if that was asked for.
+func (t *trainer) resumed(out io.Writer) error {
+	if !t.resume {
+		return nil
+	}
+	info, err := train.Load(t.save, t.state())
+	if err != nil {
+		return err
+	}
+	done := t.loader.State().Epoch
+	if done >= t.epochs {
+		return fmt.Errorf("mnist: the training in %s has had %d epochs: want more with -epochs", t.save, done)
+	}
+	fmt.Fprintf(out, "%5d  %s\n", done, info)
 	return nil
 }
 

@@ -138,9 +138,7 @@ func TestSafetensorsOfAHome(t *testing.T) {
 	defer q.close()
 	m, n := newLM(r), newLM(q)
 	for _, p := range nn.AllParams(n) {
-		h := &shelf{}
-		require.NoError(t, p.SetHome(h))
-		defer func() { h.value.Release() }()
+		require.NoError(t, p.SetHome(&shelf{}))
 	}
 	require.NoError(t, nn.SaveSafetensors(path, m, nil))
 	require.NoError(t, nn.LoadSafetensors(path, n, nn.LoadConfig{}))
@@ -171,6 +169,10 @@ func (h *shelf) Put(_ string, t tensor.Tensor) error {
 }
 
 func (h *shelf) PutGrad(string, tensor.Tensor) error { return nil }
+
+func (h *shelf) ForgetGrad(string) {}
+
+func (h *shelf) Forget(string) { h.value.Release() }
 
 func (h *shelf) Grad(*memory.Device, string, tensor.Spec) (tensor.Tensor, error) {
 	return tensor.Tensor{}, nil

@@ -32,7 +32,7 @@ func tiny(t *testing.T) (*rig, *train.Window, train.State) {
 	return r, win, train.State{Model: map[string]*autograd.Param{"w": r.w, "b": r.b}, Optimizer: r.opt, Window: win}
 }
 
-// A file that is cut anywhere, is longer, or has one other bit is refused by an error that names it, and nothing changes.
+// S3: a file that is cut anywhere, is longer, or has one other bit is refused by an error that names it, and nothing changes.
 func TestDamagedFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	r, win, st := tiny(t)
@@ -71,7 +71,7 @@ func TestDamagedFiles(t *testing.T) {
 	require.Equal(t, 1, st.Window.Position())
 }
 
-// Whatever operation on files fails during Save, the old file stays, nothing of the training has changed, nothing is left
+// S2: whatever operation on files fails during Save, the old file stays, nothing of the training has changed, nothing is left
 // on the device or in the folder; the next Save succeeds.
 func TestSaveFails(t *testing.T) {
 	for _, o := range []options{{}, {store: true}} {
@@ -134,7 +134,7 @@ func TestSaveFlips(t *testing.T) {
 	}
 }
 
-// Whatever read fails, is short, or gives another bit, Load says so. Before it has changed anything nothing changes; after
+// S5: whatever read fails, is short, or gives another bit, Load says so. Before it has changed anything nothing changes; after
 // that the session refuses steps until a Load succeeds, and then all is well.
 func TestLoadFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
@@ -221,7 +221,7 @@ func TestLoadWithoutMemory(t *testing.T) {
 	}
 }
 
-// A training of another shape: one error says what does not match.
+// S4: a training of another shape: one error says what does not match.
 func TestLoadIsStrict(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	g := newGPT(t, options{})
@@ -269,7 +269,7 @@ func TestLoadIsStrict(t *testing.T) {
 	refused(change(func(st *train.State) { st.Optimizer = swapped }), "parameter 0 is wpe.weight, but the state there is of wte.weight")
 	win, err := train.NewWindow(h.opt, train.WindowConfig{Micro: 4})
 	require.NoError(t, err)
-	refused(change(func(st *train.State) { st.Window = win }), "window: it holds 1 of 3 micro-batches: this window takes 4")
+	refused(change(func(st *train.State) { st.Window = win }), "window: the state is of windows of 3 micro-batches: want 4")
 	refused(change(func(st *train.State) { st.Parts = map[string]train.Part{"counters": train.Var(new(string))} }), "parts.counters: json: cannot unmarshal")
 	require.NoError(t, h.sess.Step(t.Context(), func(*autograd.Scope) error {
 		_, err := train.Load(path, h.state())

@@ -3,6 +3,9 @@
 // Window accumulates gradients: a batch that does not fit is cut into k micro-batches, whose activations are on the
 // device one after the other, and the optimizer steps once for all of them.
 //
+// Save writes all that a training is (State) to a file, and Load goes on from it as if it had never stopped: parameters,
+// moments, learning rates, half-filled windows, averages, random streams, the place in the data.
+//
 // # Rules of Window
 //
 // The tests cite them by number.
@@ -19,4 +22,15 @@
 //	    backward. What does not add up to it is refused; where nothing counts nothing is updated.
 //	W7  The schedule is stepped once for each update. A scaler's factor is the same through a window, gradients are unscaled
 //	    before BeforeStep, and an update that it skips drops the window's gradients and leaves the schedule alone.
+//
+// # Rules of Save and Load
+//
+//	S1  What was saved and loaded goes on to the bit as what never stopped, after any number of interruptions, with any
+//	    number of workers, and wherever parameters and moments live (within one family of kernels, see Info).
+//	S2  The path leads to the old file whole or to the new one whole, at every instant.
+//	S3  A file that is not what was written is refused: cut, longer, or with another bit anywhere.
+//	S4  Names, shapes, dtypes and the set of saved things must be those of the State, or nothing is loaded.
+//	S5  Before a Load changes anything, all of the file was read and found right. If reading it again fails, the session
+//	    refuses steps until a Load succeeds.
+//	S6  Save takes nothing that outlasts it, and Load nothing but gradients that the file has; in between it is one tensor.
 package train

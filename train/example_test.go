@@ -2,8 +2,12 @@ package train_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log"
+	"os"
+	"path/filepath"
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/memory"
@@ -83,4 +87,77 @@ func ExampleWindow() {
 	// loss   2.5, updated false w = 0.00
 	// loss  12.5, updated false w = 0.00
 	// loss  53.0, updated true  w = 4.00
+}
+
+// A training that saves after each step, as it is in a first process, and goes on in a second.
+func ExampleSave() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "state.safetensors")
+	for range 2 {
+		if err := process(path); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// step 1: w = 1.50
+	// step 2: w = 2.25
+	// loaded step 2, exact: true
+	// step 3: w = 2.62
+	// step 4: w = 2.81
+}
+
+// process builds everything, goes on from the file if there is one, and makes two steps.
+func process(path string) error {
+	dev, err := memory.NewDevice(memory.Config{})
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	sess, err := autograd.New(autograd.Config{Device: dev, Seed: 1})
+	if err != nil {
+		return err
+	}
+	defer sess.Close()
+	w, err := sess.NewParam("w", tensor.Of(tensor.Float64, 1), nil)
+	if err != nil {
+		return err
+	}
+	opt, err := optim.NewSGD([]*autograd.Param{w}, optim.SGDConfig{LR: 0.25})
+	if err != nil {
+		return err
+	}
+	step := 0
+	state := train.State{Model: struct{ W *autograd.Param }{w}, Optimizer: opt, Parts: map[string]train.Part{"step": train.Var(&step)}}
+
+	info, err := train.Load(path, state)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // the first time
+	case err != nil:
+		return err
+	default:
+		fmt.Printf("loaded step %d, exact: %v\n", step, info.Exact)
+	}
+	for end := step + 2; step < end; {
+		err := sess.Step(context.Background(), func(s *autograd.Scope) error {
+			autograd.Apply(s, distance{[]float64{3}}, w.Value()).Backward(s)
+			if err := opt.Step(s); err != nil {
+				return err
+			}
+			opt.ZeroGrad(s)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		step++
+		fmt.Printf("step %d: w = %.2f\n", step, w.Tensor().At(0))
+		if err := train.Save(path, state); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -43,7 +43,7 @@ type counters struct {
 type options struct {
 	workers int // of the loader
 	store   bool
-	noClip  bool // which does change it: gradients in a Home cannot be clipped
+	home    bool // with store: parameters and gradients too
 }
 
 func newGPT(t testing.TB, o options) *gpt {
@@ -60,6 +60,11 @@ func newGPT(t testing.TB, o options) *gpt {
 	require.NoError(t, err)
 	g.model, err = nn.NewGPT(g.sess, nn.GPTConfig{Vocab: 32, Context: 8, Dim: 16, Heads: 2, Layers: 2, Dropout: 0.2})
 	require.NoError(t, err)
+	for _, p := range nn.AllParams(g.model) {
+		if o.home {
+			require.NoError(t, p.SetHome(g.store))
+		}
+	}
 	cfg := optim.AdamWConfig{LR: 0.01, WeightDecay: 0.1}
 	if o.store {
 		cfg.Store = g.store
@@ -71,9 +76,6 @@ func newGPT(t testing.TB, o options) *gpt {
 	g.sched, err = optim.NewWarmup(g.opt, optim.WarmupConfig{Steps: 3, StartFactor: 0.1}, cosine)
 	require.NoError(t, err)
 	g.win, err = train.NewWindow(g.opt, train.WindowConfig{Micro: 3, BeforeStep: func(s *autograd.Scope) error {
-		if o.noClip {
-			return nil
-		}
 		_, err := optim.ClipGradNorm(s, g.opt.Params(), 0.5)
 		return err
 	}})
@@ -190,7 +192,7 @@ func (g *gpt) print(t testing.TB) uint64 {
 	put(st.LR)
 	put(st.Base)
 	put(int64(st.Then.Step))
-	put(int64(g.win.Position()))
+	put([]float64{float64(g.win.Position()), g.win.Loss()})
 	ls := g.loader.State()
 	put([]int64{int64(ls.Epoch), int64(ls.Batch)})
 	put([]int64{int64(g.count.Micro), int64(g.count.Updates)})

@@ -41,7 +41,7 @@ func TestVictim(t *testing.T) {
 
 const killedLength = 200
 
-// A process that is killed at any instant, again and again, leaves a state from which the training goes on, and ends where
+// S1, S2: a process that is killed at any instant, again and again, leaves a state from which the training goes on, and ends where
 // one ends that nobody killed, to the bit.
 func TestKilled(t *testing.T) {
 	if os.Getenv(victimDir) != "" {

@@ -340,7 +340,7 @@ func (l *loading) overwriteAll() error {
 			p.ZeroGrad()
 			continue
 		}
-		if err := p.StoreGrad(*t); err != nil {
+		if err := p.AdoptGrad(*t); err != nil {
 			return err
 		}
 		delete(l.grads, name)

@@ -44,7 +44,7 @@ func unbroken(t testing.TB, o options) []uint64 {
 	return prints
 }
 
-// N3: a training that is stopped anywhere, within a window, within an epoch, any number of times, and goes on in another
+// N3, S1: a training that is stopped anywhere, within a window, within an epoch, any number of times, and goes on in another
 // process with other workers and another place for its state, is the one that never stopped, to the bit.
 func TestResumeIsNeverStopped(t *testing.T) {
 	prints := unbroken(t, options{})
@@ -122,7 +122,7 @@ func TestWeightsOfAState(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// Loading takes the gradients of a window that is not full, and beyond that no more than one moment at a time.
+// S6: loading takes the gradients of a window that is not full, and beyond that no more than one moment at a time.
 func TestLoadTakesLittle(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	g := newGPT(t, options{})
@@ -159,18 +159,13 @@ func TestLoadTakesLittle(t *testing.T) {
 	require.Equal(t, unbroken(t, options{})[12], h.print(t))
 }
 
-// Parameters in a Home are saved from there and loaded into it, gradients too.
+// S1: parameters and gradients in a store are saved from there and loaded into it.
 func TestStateOfAHome(t *testing.T) {
-	prints := unbroken(t, options{noClip: true})
+	prints := unbroken(t, options{})
 	path := filepath.Join(t.TempDir(), "state")
-	var homes []*shelf
 	at := 0
-	for _, until := range []int{4, 9, 13} {
-		g := newGPT(t, options{noClip: true})
-		for _, p := range nn.AllParams(g.model) {
-			homes = append(homes, &shelf{})
-			require.NoError(t, p.SetHome(homes[len(homes)-1]))
-		}
+	for i, until := range []int{4, 9, 13} {
+		g := newGPT(t, options{store: true, home: i != 1})
 		if at > 0 {
 			_, err := train.Load(path, g.state())
 			require.NoError(t, err)
@@ -179,49 +174,11 @@ func TestStateOfAHome(t *testing.T) {
 		g.run(t, until, nil)
 		at = until
 		require.Equal(t, prints[at], g.print(t))
+		live := g.dev.Stats().Live
 		require.NoError(t, train.Save(path, g.state()))
-		for _, h := range homes {
-			h.value.Release()
-			h.grad.Release()
-		}
-		homes = nil
+		require.Equal(t, live, g.dev.Stats().Live)
 		g.end(t)
 	}
-}
-
-// shelf is a Home on the same device.
-type shelf struct{ value, grad tensor.Tensor }
-
-func (h *shelf) Fetch(*memory.Device, string, tensor.Spec) (tensor.Tensor, error) {
-	return copyOf(h.value, memory.Param)
-}
-
-func (h *shelf) Grad(*memory.Device, string, tensor.Spec) (tensor.Tensor, error) {
-	return copyOf(h.grad, memory.Grad)
-}
-
-func (h *shelf) Put(_ string, t tensor.Tensor) error { return h.put(&h.value, t) }
-
-func (h *shelf) PutGrad(_ string, t tensor.Tensor) error { return h.put(&h.grad, t) }
-
-func (h *shelf) put(to *tensor.Tensor, t tensor.Tensor) error {
-	if t.Buffer().Device().Forked() {
-		return nil
-	}
-	c, err := copyOf(t, memory.Other)
-	if err == nil {
-		to.Release()
-		*to = c
-	}
-	return err
-}
-
-func copyOf(t tensor.Tensor, k memory.Kind) (tensor.Tensor, error) {
-	c, err := t.Contiguous(k, site)
-	if err != nil {
-		return tensor.Tensor{}, err
-	}
-	return *c, nil
 }
 
 // A training begins where there is no file.

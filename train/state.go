@@ -22,18 +22,19 @@ type State struct {
 	Optimizer optim.Optimizer
 	// Schedule drives the optimizer's learning rates.
 	Schedule optim.Schedule
+	// Scaler is the loss scaler, as a Part: Of(scaler).
+	Scaler Part
 	// Window is saved with its position.
 	Window *Window
 	// Loader is saved with the position behind the last batch that it gave.
 	Loader *data.Loader
 	// EMA is saved with its averages.
 	EMA *nn.EMA
-	// Parts are further things, each under a name of its own: a loss scaler, a second loader, counters of the loop. See Of
-	// and Var.
+	// Parts are further things, each under a name of its own: a second loader, counters of the loop. See Of, Func and Var.
 	Parts map[string]Part
 }
 
-// Part is something small that is saved as JSON. Of and Var make one.
+// Part is something small that is saved as JSON. Of, Func and Var make one.
 type Part interface {
 	// save gives the JSON.
 	save() (json.RawMessage, error)
@@ -49,6 +50,10 @@ func Of[T any](x interface {
 }) Part {
 	return part[T]{x.State, x.Load}
 }
+
+// Func is a Part of two functions: state gives a copy of what is to be saved, load goes on from one or, if it fails, leaves
+// things as they are.
+func Func[T any](state func() T, load func(T) error) Part { return part[T]{state, load} }
 
 // Var is a Part of a variable: the number of an epoch, a struct with what the loop counts. T is anything that JSON holds
 // exactly; fields that are not exported are not.
@@ -85,7 +90,10 @@ func (st *State) parts() map[string]Part {
 		all["loader"] = Of(st.Loader)
 	}
 	if st.Window != nil {
-		all["window"] = part[windowState]{st.Window.state, st.Window.load}
+		all["window"] = Func(st.Window.saved, st.Window.resume)
+	}
+	if st.Scaler != nil {
+		all["scaler"] = st.Scaler
 	}
 	for name, p := range st.Parts {
 		all["parts."+name] = p
@@ -135,6 +143,10 @@ func (st *State) session() (*autograd.Session, error) {
 		return nil, errors.New("a step is running: save and load between steps")
 	case ss.Dry():
 		return nil, fmt.Errorf("the device %q is virtual: there are no values", ss.Device().Name())
+	case st.Window != nil && st.Window.cfg.Schedule != nil && st.Schedule == nil:
+		return nil, errors.New("the window steps a schedule: want it as State.Schedule, or its position would not be saved")
+	case st.Window != nil && st.Window.cfg.Scaler != nil && st.Scaler == nil:
+		return nil, errors.New("the window has a loss scaler: want it as State.Scaler, or its factor would not be saved")
 	case st.EMA != nil && st.EMA.Swapped():
 		return nil, errors.New("the averages are in the model, and its own values in the EMA: Swap them back first")
 	}
@@ -146,21 +158,4 @@ func (st *State) session() (*autograd.Session, error) {
 		}
 	}
 	return ss, nil
-}
-
-// windowState is a window's position, and what it means.
-type windowState struct{ Micro, Position int }
-
-func (w *Window) state() windowState { return windowState{w.cfg.Micro, w.pos} }
-
-// load goes to a position; that its gradients are there is the business of who loads them.
-func (w *Window) load(st windowState) error {
-	switch {
-	case st.Position < 0 || st.Position > 0 && st.Position >= st.Micro:
-		return fmt.Errorf("micro-batch %d of %d: want less than the window", st.Position, st.Micro)
-	case st.Position > 0 && st.Micro != w.cfg.Micro:
-		return fmt.Errorf("it holds %d of %d micro-batches: this window takes %d, which gives its gradients another scale", st.Position, st.Micro, w.cfg.Micro)
-	}
-	w.pos = st.Position
-	return nil
 }

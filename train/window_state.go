@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -29,9 +30,7 @@ type WindowState struct {
 // State tells where the window stands. It refuses gradients that are stale, and parameters in a Home, whose gradients are
 // there.
 func (w *Window) State() (WindowState, error) {
-	st := WindowState{
-		Position: w.pos, Micro: w.micro, Begun: w.begun, Count: w.count, Seen: w.seen, Sums: w.sums, Scale: w.scale, Loss: w.loss, Last: w.last,
-	}
+	st := w.counters.state()
 	if w.pos == 0 {
 		return st, nil
 	}
@@ -53,6 +52,18 @@ func (w *Window) State() (WindowState, error) {
 	return st, nil
 }
 
+func (c counters) state() WindowState {
+	return WindowState{
+		Position: c.pos, Micro: c.micro, Begun: c.begun, Count: c.count, Seen: c.seen, Sums: c.sums, Scale: c.scale, Loss: c.loss, Last: c.last,
+	}
+}
+
+func (st WindowState) counters() counters {
+	return counters{
+		pos: st.Position, micro: st.Micro, begun: st.Begun, count: st.Count, seen: st.Seen, sums: st.Sums, scale: st.Scale, loss: st.Loss, last: st.Last,
+	}
+}
+
 // Load goes on from st, whose gradients are copied. The window and its parameters must be new, or discarded: at position
 // 0 and without gradients. It is called between steps.
 func (w *Window) Load(st WindowState) error {
@@ -63,17 +74,11 @@ func (w *Window) Load(st WindowState) error {
 }
 
 func (w *Window) load(st WindowState) error {
-	switch {
-	case w.pos != 0:
+	if w.pos != 0 {
 		return fmt.Errorf("the window has %d of %d micro-batches: want one at its beginning", w.pos, w.micro)
-	case st.Micro <= 0 || st.Position < 0 || st.Position >= st.Micro:
-		return fmt.Errorf("position %d of %d micro-batches: want one from 0 to Micro-1", st.Position, st.Micro)
-	case !st.Begun && st.Micro != w.cfg.Micro:
-		return fmt.Errorf("the state is of windows of %d micro-batches: want %d, this window's", st.Micro, w.cfg.Micro)
-	case st.Position == 0 && len(st.Grads) > 0:
-		return fmt.Errorf("%d gradients at position 0: want none", len(st.Grads))
-	case w.cfg.ByCount && st.Position > 0 && !st.Begun:
-		return fmt.Errorf("the state is of a window that does not weigh by count")
+	}
+	if err := w.fits(st); err != nil {
+		return err
 	}
 	params := map[string]*autograd.Param{}
 	for _, p := range w.opt.Params() {
@@ -96,8 +101,45 @@ func (w *Window) load(st WindowState) error {
 			return err
 		}
 	}
-	w.counters = counters{
-		pos: st.Position, micro: st.Micro, begun: st.Begun, count: st.Count, seen: st.Seen, sums: st.Sums, scale: st.Scale, loss: st.Loss, last: st.Last,
+	w.counters = st.counters()
+	return nil
+}
+
+// fits tells whether st is of a window like w.
+func (w *Window) fits(st WindowState) error {
+	switch {
+	case st.Micro <= 0 || st.Position < 0 || st.Position >= st.Micro:
+		return fmt.Errorf("position %d of %d micro-batches: want one from 0 to Micro-1", st.Position, st.Micro)
+	case !st.Begun && st.Micro != w.cfg.Micro:
+		return fmt.Errorf("the state is of windows of %d micro-batches: want %d, this window's", st.Micro, w.cfg.Micro)
+	case st.Position == 0 && len(st.Grads) > 0:
+		return fmt.Errorf("%d gradients at position 0: want none", len(st.Grads))
+	case w.cfg.ByCount && st.Position > 0 && !st.Begun:
+		return fmt.Errorf("the state is of a window that does not weigh by count")
 	}
+	return nil
+}
+
+// savedWindow is WindowState in a file: its gradients are saved with all others, and losses, which may be NaN, as their bits.
+type savedWindow struct {
+	State      WindowState
+	Loss, Last uint64
+}
+
+func (w *Window) saved() savedWindow {
+	st := w.counters.state()
+	s := savedWindow{st, math.Float64bits(st.Loss), math.Float64bits(st.Last)}
+	s.State.Loss, s.State.Last = 0, 0
+	return s
+}
+
+// resume goes to a saved position, wherever the window stands. That its gradients are there is the business of who loads
+// them.
+func (w *Window) resume(s savedWindow) error {
+	s.State.Loss, s.State.Last = math.Float64frombits(s.Loss), math.Float64frombits(s.Last)
+	if err := w.fits(s.State); err != nil {
+		return err
+	}
+	w.counters = s.State.counters()
 	return nil
 }

@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"amp":                {"optim", "ops", "autograd", "tensor", "memory"},
 	"checkpoint":         {"nn", "ops", "autograd", "tensor", "memory"},
 	"offload":            {"tensor", "memory"},
-	"train":              {"optim", "nn", "autograd", "tensor", "memory"},
+	"train":              {"optim", "nn", "data", "autograd", "tensor", "memory", module, "internal/durable", "internal/safetensors"},
 	"data":               {"tensor", "memory", "internal/philox"},
 
 	"internal/durable":           {},

@@ -133,7 +133,8 @@ func (l *Loader) checkWorkers() error {
 }
 
 // Epoch goes through the batches of an epoch: the loop that trainings are written in. It opens the epoch and, however the
-// loop ends, closes it. An error comes with a nil batch, and is the last thing that comes.
+// loop ends, closes it. An error comes with a nil batch, and is the last thing that comes. An epoch begins with its first
+// batch, also when a loop over it was left early before; only Load has it begin further on.
 //
 //	for batch, err := range loader.Epoch(ctx, epoch) {
 //		if err != nil {

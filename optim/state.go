@@ -85,6 +85,9 @@ func (c *core) StateDict() (*StateDict, error) {
 	if c.closed {
 		return nil, c.fail("StateDict", errors.New("the optimizer is closed"))
 	}
+	if c.broken != nil {
+		return nil, c.fail("StateDict", c.broken)
+	}
 	d := &StateDict{Optimizer: c.name, of: c, at: c.changes}
 	for _, cfg := range c.groups {
 		d.Groups = append(d.Groups, GroupState{Hyper: hyper(cfg)})

@@ -148,12 +148,16 @@ func TestLoadFails(t *testing.T) {
 	for _, o := range []options{{}, {store: true}} {
 		h := newGPT(t, o)
 		h.run(t, 2, nil)
+		every := stride
+		if o.store && stride > 1 {
+			every *= 6 // the disk takes its time
+		}
 		for i, kind := range []durabletest.Kind{durabletest.Error, durabletest.Short, durabletest.Flip} {
 			if o.store && i > 0 && stride > 1 {
 				continue
 			}
 			early, late := 0, 0
-			for at := 1 + i; ; at += stride {
+			for at := 1 + i; ; at += every {
 				before, live := h.print(t), h.dev.Stats().Live
 				files := durabletest.New(kind, at)
 				_, err := train.LoadFrom(files, path, h.state())
@@ -162,12 +166,14 @@ func TestLoadFails(t *testing.T) {
 					break
 				}
 				require.ErrorContains(t, err, path)
-				if h.sess.Refused() == nil && before == h.print(t) {
+				if _, broken := h.opt.StateDict(); h.sess.Refused() == nil && broken == nil {
 					early++
+					require.Equal(t, before, h.print(t))
 					require.Equal(t, live, h.dev.Stats().Live)
 					continue
 				}
 				late++
+				require.ErrorContains(t, train.Save(path+" of nothing", h.state()), "half loaded")
 				err = h.sess.Step(t.Context(), func(s *autograd.Scope) error { return h.opt.Step(s) })
 				require.ErrorContains(t, err, "half loaded")
 				_, err = train.Load(path, h.state())
@@ -175,8 +181,8 @@ func TestLoadFails(t *testing.T) {
 				require.Equal(t, want, h.print(t))
 				require.NoError(t, h.sess.Refused())
 			}
-			require.Greater(t, early, 40/stride)
-			require.Greater(t, late, 20/stride)
+			require.Greater(t, early, 40/every)
+			require.Greater(t, late, 20/every)
 		}
 		require.Equal(t, want, h.print(t))
 		h.run(t, 9, nil)
@@ -205,7 +211,7 @@ func TestLoadWithoutMemory(t *testing.T) {
 			}
 			var oom *memory.OOMError
 			require.ErrorAs(t, err, &oom)
-			if h.print(t) != before { // the optimizer reads its moments twice, and has begun: it says so
+			if _, broken := h.opt.StateDict(); broken != nil { // it reads its moments twice, and had begun
 				require.ErrorContains(t, err, "half loaded")
 				_, err := train.Load(path, h.state())
 				require.NoError(t, err)
@@ -213,6 +219,7 @@ func TestLoadWithoutMemory(t *testing.T) {
 				h = newGPT(t, o)
 				continue
 			}
+			require.Equal(t, before, h.print(t))
 			require.Equal(t, live, h.dev.Stats().Live)
 			fails++
 		}

@@ -42,6 +42,9 @@ type writer struct {
 
 func newWriter(st *State) (*writer, error) {
 	ss, err := st.session()
+	if err == nil {
+		err = ss.Refused()
+	}
 	if err != nil {
 		return nil, err
 	}

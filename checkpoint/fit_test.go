@@ -195,7 +195,9 @@ func TestRetainedPassesInBytes(t *testing.T) {
 	defer r.close()
 	ln := gptLine(r, 6)
 	one, dear := checkpoint.Step{Inner: checkpoint.All(1)}, checkpoint.Step{Inner: checkpoint.All(1), Policy: checkpoint.DearOnly}
-	three := func(st checkpoint.Step) checkpoint.Step { return checkpoint.Step{Inner: checkpoint.Schedule{st, st, st}} }
+	three := func(st checkpoint.Step) checkpoint.Step {
+		return checkpoint.Step{Inner: checkpoint.Schedule{st, st, st}}
+	}
 	for _, sc := range []checkpoint.Schedule{
 		checkpoint.PerBlock(6), checkpoint.Sqrt(6), deep(6), {three(one), three(one)}, {three(dear), three(dear)},
 	} {

@@ -178,9 +178,6 @@ func (h *shelf) Grad(*memory.Device, string, tensor.Spec) (tensor.Tensor, error)
 	return tensor.Tensor{}, nil
 }
 
-func (h *shelf) ForgetGrad(string) {}
-func (h *shelf) Forget(string)     {}
-
 // pair is a model that matches tensors of the reference file.
 type pair struct {
 	Net  net32

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 
 	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/internal/kernel/kerneltest"
 	"github.com/thimble-ml/thimble/internal/pool"
 )
 
@@ -79,7 +80,7 @@ func runGEMM[T kernel.Float](p *pool.Pool, lanes int, g *kernel.GEMM[T], room ge
 	}
 }
 
-// BenchmarkGEMM compares the product with gonum's, on one worker and on two. gonum takes as many goroutines as there
+// BenchmarkGEMM compares the product with gonum's, on one worker and on two, and gives the fraction of the processor's peak. gonum takes as many goroutines as there
 // are processors; with one worker it is given one. The order of contestants within a shape is fixed, so medians of
 // several runs of the whole benchmark say more than one long run:
 //
@@ -109,8 +110,12 @@ func benchmarkShapes[T kernel.Float](b *testing.B, families []string, theirs fun
 		m, n, k        int
 		transA, transB bool
 	}{
+		{256, 256, 256, false, false},
 		{512, 512, 512, false, false},
 		{1024, 1024, 1024, false, false},
+		{512, 3072, 768, false, true},
+		{768, 3072, 512, true, false},
+		{512, 768, 3072, false, false},
 		{128, 512, 784, false, false},
 		{128, 512, 784, false, true},
 		{128, 512, 784, true, false},
@@ -149,6 +154,10 @@ func benchmarkProduct[T kernel.Float](b *testing.B, name string, g *kernel.GEMM[
 			f()
 		}
 		flops := 2 * float64(g.M) * float64(g.N) * float64(g.K) * float64(b.N)
-		b.ReportMetric(flops/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
+		rate := flops / float64(b.Elapsed().Nanoseconds())
+		b.ReportMetric(rate, "GFLOP/s")
+		if peak := kerneltest.Peak() * float64(procs); peak > 0 && unsafe.Sizeof(T(0)) == 4 {
+			b.ReportMetric(rate/peak, "of-peak")
+		}
 	})
 }

@@ -84,8 +84,9 @@ func (j *job) emptied() bool {
 	return false
 }
 
-// spinTime is how long a worker looks out before it parks.
-const spinTime = 30 * time.Microsecond
+// spinTime is how long a worker looks out before it parks: longer than the pieces of a training step that one worker computes
+// alone, so that the others are awake when there is work again.
+const spinTime = 100 * time.Microsecond
 
 // spin is the clock of a loop that spins.
 type spin struct {

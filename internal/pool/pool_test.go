@@ -373,7 +373,7 @@ func BenchmarkEmptyRun(b *testing.B) {
 	b.Run("workers=2/parked", func(b *testing.B) {
 		var spent time.Duration
 		for b.Loop() {
-			time.Sleep(100 * time.Microsecond)
+			time.Sleep(3 * spinTime)
 			start := time.Now()
 			p.Run(8, 8, f)
 			spent += time.Since(start)

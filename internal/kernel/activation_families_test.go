@@ -159,6 +159,7 @@ func softmaxKernels() []rowKernel {
 			}})
 		}
 	}
+	all = append(all, softmaxDownKernels()...)
 	options := &kernel.CrossEntropyOptions[float32]{Ignore: -100}
 	all = append(all, rowKernel{"cross-entropy", 4, func(o *operands, n int) func() {
 		x, loss, part := o.src(n), o.dst(min(n, 1)), make([]float64, kernel.CrossEntropyPart)
@@ -170,6 +171,37 @@ func softmaxKernels() []rowKernel {
 			kernel.CrossEntropy(make([]float64, kernel.CrossEntropyPart), nil, lse, x, targets, n, options)
 			return func() { kernel.CrossEntropyBackward(dx, to, nil, 1, x, lse, targets, n, options) }
 		}})
+	}
+	return all
+}
+
+// softmaxDownKernels are n lines of three elements, side by side.
+func softmaxDownKernels() []rowKernel {
+	var all []rowKernel
+	lines := func(n int) kernel.Lines { return kernel.Lines{Outer: 1, N: 3, Inner: n} }
+	each := func(n int, f func(c int)) {
+		for c := range lines(n).Chunks() {
+			f(c)
+		}
+	}
+	for _, k := range []struct {
+		name     string
+		forward  kerneltest.LinesFunc[float32]
+		backward kerneltest.LinesBackwardFunc[float32]
+	}{
+		{"softmax down", kernel.Softmax[float32], kernel.SoftmaxBackward[float32]},
+		{"log-softmax down", kernel.LogSoftmax[float32], kernel.LogSoftmaxBackward[float32]},
+	} {
+		all = append(all, rowKernel{k.name, 24, func(o *operands, n int) func() {
+			y, x := o.dst(3*n), o.src(3*n)
+			return func() { each(n, func(c int) { k.forward(lines(n), y, x, c) }) }
+		}})
+		for _, to := range []bool{false, true} {
+			all = append(all, rowKernel{k.name + []string{" backward", " backward added"}[bits(to)], 36 + 12*bits(to), func(o *operands, n int) func() {
+				dx, g, y := o.dst(3*n), o.src(3*n), o.src(3*n)
+				return func() { each(n, func(c int) { k.backward(lines(n), dx, to, g, y, c) }) }
+			}})
+		}
 	}
 	return all
 }

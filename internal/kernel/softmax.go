@@ -60,6 +60,9 @@ func largest[T Float](x []T) float64 {
 type strip = [lineStrip]float64
 
 func softmaxDown[T Float](l Lines, y, x []T, w int) {
+	if softmaxDownFast(l, y, x, w) {
+		return
+	}
 	var top, sum, e strip
 	largestDown(l, top[:w], x)
 	for r := range l.N {
@@ -128,6 +131,9 @@ func softmaxBackwardRow[T Float](d []T, add bool, g, y []T, m float64) {
 }
 
 func softmaxBackwardDown[T Float](l Lines, dx []T, add bool, g, y []T, w int) {
+	if softmaxBackwardDownFast(l, dx, add, g, y, w) {
+		return
+	}
 	var m strip
 	for r := range l.N {
 		a, b := g[r*l.Inner:][:w], y[r*l.Inner:][:w]
@@ -185,6 +191,9 @@ func logSoftmaxRow[T Float](y, x []T) {
 }
 
 func logSoftmaxDown[T Float](l Lines, y, x []T, w int) {
+	if logSoftmaxDownFast(l, y, x, w) {
+		return
+	}
 	var top, sum, e strip
 	largestDown(l, top[:w], x)
 	for r := range l.N {
@@ -232,6 +241,9 @@ func logSoftmaxBackwardRow[T Float](d []T, add bool, g, y []T) {
 }
 
 func logSoftmaxBackwardDown[T Float](l Lines, dx []T, add bool, g, y []T, w int) {
+	if logSoftmaxBackwardDownFast(l, dx, add, g, y, w) {
+		return
+	}
 	var sum, e strip
 	for r := range l.N {
 		for i, v := range g[r*l.Inner:][:w] {

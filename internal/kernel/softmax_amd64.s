@@ -990,3 +990,678 @@ DATA c4b4000fe<>+20(SB)/4, $0x4b4000fe
 DATA c4b4000fe<>+24(SB)/4, $0x4b4000fe
 DATA c4b4000fe<>+28(SB)/4, $0x4b4000fe
 GLOBL c4b4000fe<>(SB), RODATA|NOPTR, $32
+
+// func topDownFloats(n int, top *float32, x *float32)
+// Requires: AVX
+TEXT ·topDownFloats(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ top+8(FP), CX
+	MOVQ x+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x20, AX
+	JLT  rest2
+
+round1:
+	VMOVUPS (DX)(BX*1), Y0
+	VMOVUPS (CX)(BX*1), Y1
+	VMAXPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(BX*1)
+	VMOVUPS 32(DX)(BX*1), Y0
+	VMOVUPS 32(CX)(BX*1), Y1
+	VMAXPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(CX)(BX*1)
+	VMOVUPS 64(DX)(BX*1), Y0
+	VMOVUPS 64(CX)(BX*1), Y1
+	VMAXPS  Y1, Y0, Y0
+	VMOVUPS Y0, 64(CX)(BX*1)
+	VMOVUPS 96(DX)(BX*1), Y0
+	VMOVUPS 96(CX)(BX*1), Y1
+	VMAXPS  Y1, Y0, Y0
+	VMOVUPS Y0, 96(CX)(BX*1)
+	ADDQ    $0x80, BX
+	SUBQ    $0x20, AX
+	JGE     round1
+
+rest2:
+	ADDQ $0x20, AX
+	SUBQ $0x08, AX
+	JLT  tail4
+
+one3:
+	VMOVUPS (DX)(BX*1), Y0
+	VMOVUPS (CX)(BX*1), Y1
+	VMAXPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(BX*1)
+	ADDQ    $0x20, BX
+	SUBQ    $0x08, AX
+	JGE     one3
+
+tail4:
+	ADDQ       $0x08, AX
+	JZ         end5
+	LEAQ       masks<>+32(SB), SI
+	NEGQ       AX
+	VMOVUPS    (SI)(AX*4), Y0
+	VMASKMOVPS (DX)(BX*1), Y0, Y1
+	VMASKMOVPS (CX)(BX*1), Y0, Y2
+	VMAXPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (CX)(BX*1)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func expDownFloats(n int, dst *float32, x *float32, base *float32, magic *float32, floor *float32, sums *float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expDownFloats(SB), NOSPLIT, $0-56
+	MOVQ  dst+8(FP), AX
+	TESTQ AX, AX
+	JZ    none1
+	MOVQ  n+0(FP), CX
+	MOVQ  x+16(FP), DX
+	MOVQ  base+24(FP), BX
+	MOVQ  magic+32(FP), SI
+	MOVQ  floor+40(FP), DI
+	MOVQ  sums+48(FP), R8
+	XORQ  R9, R9
+	SUBQ  $0x08, CX
+	JLT   tail5
+
+one4:
+	VMOVUPS      (DX)(R9*1), Y0
+	VMOVUPS      (BX)(R9*1), Y1
+	VMOVUPS      (SI)(R9*1), Y2
+	VMOVUPS      (DI)(R9*1), Y3
+	VSUBPS       Y1, Y0, Y0
+	VMAXPS       Y0, Y3, Y0
+	VMOVAPS      Y2, Y1
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y0, Y1
+	VSUBPS       Y2, Y1, Y3
+	VFNMADD231PS c3f318000<>+0(SB), Y3, Y0
+	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y0
+	VMOVAPS      c3ab560ba<>+0(SB), Y2
+	VFMADD213PS  c3c091ed4<>+0(SB), Y0, Y2
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y0, Y2
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y0, Y2
+	VFMADD213PS  c3efffffe<>+0(SB), Y0, Y2
+	VMULPS       Y0, Y0, Y3
+	VFMADD213PS  Y0, Y3, Y2
+	VPSRLD       $0x01, Y1, Y0
+	VPSUBD       Y0, Y1, Y1
+	VPSLLD       $0x17, Y0, Y0
+	VPSLLD       $0x17, Y1, Y1
+	VFMADD213PS  Y0, Y0, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)(R9*1)
+	VEXTRACTF128 $0x01, Y2, X0
+	VCVTPS2PD    X2, Y1
+	VCVTPS2PD    X0, Y0
+	VMOVUPD      (R8)(R9*2), Y2
+	VMOVUPD      32(R8)(R9*2), Y3
+	VADDPD       Y2, Y1, Y1
+	VADDPD       Y3, Y0, Y0
+	VMOVUPD      Y1, (R8)(R9*2)
+	VMOVUPD      Y0, 32(R8)(R9*2)
+	ADDQ         $0x20, R9
+	SUBQ         $0x08, CX
+	JGE          one4
+
+tail5:
+	ADDQ         $0x08, CX
+	JZ           end6
+	LEAQ         masks<>+32(SB), R10
+	NEGQ         CX
+	VMOVUPS      (R10)(CX*4), Y0
+	VMASKMOVPS   (DX)(R9*1), Y0, Y1
+	VMASKMOVPS   (BX)(R9*1), Y0, Y2
+	VMASKMOVPS   (SI)(R9*1), Y0, Y3
+	VMASKMOVPS   (DI)(R9*1), Y0, Y4
+	VSUBPS       Y2, Y1, Y1
+	VMAXPS       Y1, Y4, Y1
+	VMOVAPS      Y3, Y2
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y1, Y2
+	VSUBPS       Y3, Y2, Y4
+	VFNMADD231PS c3f318000<>+0(SB), Y4, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y4, Y1
+	VMOVAPS      c3ab560ba<>+0(SB), Y3
+	VFMADD213PS  c3c091ed4<>+0(SB), Y1, Y3
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y1, Y3
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y1, Y3
+	VFMADD213PS  c3efffffe<>+0(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VPSRLD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VFMADD213PS  Y1, Y1, Y3
+	VMULPS       Y2, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (AX)(R9*1)
+	VEXTRACTF128 $0x01, Y3, X1
+	VCVTPS2PD    X3, Y2
+	VCVTPS2PD    X1, Y1
+	VEXTRACTI128 $0x01, Y0, X3
+	VPMOVSXDQ    X0, Y5
+	VPMOVSXDQ    X3, Y3
+	VMASKMOVPD   (R8)(R9*2), Y5, Y0
+	VMASKMOVPD   32(R8)(R9*2), Y3, Y4
+	VADDPD       Y0, Y2, Y2
+	VADDPD       Y4, Y1, Y1
+	VMASKMOVPD   Y2, Y5, (R8)(R9*2)
+	VMASKMOVPD   Y1, Y3, 32(R8)(R9*2)
+
+end6:
+	VZEROUPPER
+	RET
+
+none1:
+	MOVQ n+0(FP), AX
+	MOVQ x+16(FP), CX
+	MOVQ base+24(FP), DX
+	MOVQ magic+32(FP), BX
+	MOVQ floor+40(FP), SI
+	MOVQ sums+48(FP), DI
+	XORQ R8, R8
+	SUBQ $0x08, AX
+	JLT  tail10
+
+one9:
+	VMOVUPS      (CX)(R8*1), Y0
+	VMOVUPS      (DX)(R8*1), Y1
+	VMOVUPS      (BX)(R8*1), Y2
+	VMOVUPS      (SI)(R8*1), Y3
+	VSUBPS       Y1, Y0, Y0
+	VMAXPS       Y0, Y3, Y0
+	VMOVAPS      Y2, Y1
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y0, Y1
+	VSUBPS       Y2, Y1, Y3
+	VFNMADD231PS c3f318000<>+0(SB), Y3, Y0
+	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y0
+	VMOVAPS      c3ab560ba<>+0(SB), Y2
+	VFMADD213PS  c3c091ed4<>+0(SB), Y0, Y2
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y0, Y2
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y0, Y2
+	VFMADD213PS  c3efffffe<>+0(SB), Y0, Y2
+	VMULPS       Y0, Y0, Y3
+	VFMADD213PS  Y0, Y3, Y2
+	VPSRLD       $0x01, Y1, Y0
+	VPSUBD       Y0, Y1, Y1
+	VPSLLD       $0x17, Y0, Y0
+	VPSLLD       $0x17, Y1, Y1
+	VFMADD213PS  Y0, Y0, Y2
+	VMULPS       Y1, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VCVTPS2PD    X2, Y1
+	VCVTPS2PD    X0, Y0
+	VMOVUPD      (DI)(R8*2), Y2
+	VMOVUPD      32(DI)(R8*2), Y3
+	VADDPD       Y2, Y1, Y1
+	VADDPD       Y3, Y0, Y0
+	VMOVUPD      Y1, (DI)(R8*2)
+	VMOVUPD      Y0, 32(DI)(R8*2)
+	ADDQ         $0x20, R8
+	SUBQ         $0x08, AX
+	JGE          one9
+
+tail10:
+	ADDQ         $0x08, AX
+	JZ           end11
+	LEAQ         masks<>+32(SB), R9
+	NEGQ         AX
+	VMOVUPS      (R9)(AX*4), Y0
+	VMASKMOVPS   (CX)(R8*1), Y0, Y1
+	VMASKMOVPS   (DX)(R8*1), Y0, Y2
+	VMASKMOVPS   (BX)(R8*1), Y0, Y3
+	VMASKMOVPS   (SI)(R8*1), Y0, Y4
+	VSUBPS       Y2, Y1, Y1
+	VMAXPS       Y1, Y4, Y1
+	VMOVAPS      Y3, Y2
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y1, Y2
+	VSUBPS       Y3, Y2, Y4
+	VFNMADD231PS c3f318000<>+0(SB), Y4, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y4, Y1
+	VMOVAPS      c3ab560ba<>+0(SB), Y3
+	VFMADD213PS  c3c091ed4<>+0(SB), Y1, Y3
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y1, Y3
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y1, Y3
+	VFMADD213PS  c3efffffe<>+0(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VPSRLD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VFMADD213PS  Y1, Y1, Y3
+	VMULPS       Y2, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X1
+	VCVTPS2PD    X3, Y2
+	VCVTPS2PD    X1, Y1
+	VEXTRACTI128 $0x01, Y0, X3
+	VPMOVSXDQ    X0, Y5
+	VPMOVSXDQ    X3, Y3
+	VMASKMOVPD   (DI)(R8*2), Y5, Y0
+	VMASKMOVPD   32(DI)(R8*2), Y3, Y4
+	VADDPD       Y0, Y2, Y2
+	VADDPD       Y4, Y1, Y1
+	VMASKMOVPD   Y2, Y5, (DI)(R8*2)
+	VMASKMOVPD   Y1, Y3, 32(DI)(R8*2)
+
+end11:
+	VZEROUPPER
+	RET
+
+// func dotDownFloats(n int, sums *float64, x *float32, y *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·dotDownFloats(SB), NOSPLIT, $0-32
+	MOVQ n+0(FP), AX
+	MOVQ sums+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ y+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+	JLT  tail4
+
+one3:
+	VCVTPS2PD   (DX)(SI*1), Y0
+	VCVTPS2PD   16(DX)(SI*1), Y1
+	VCVTPS2PD   (BX)(SI*1), Y2
+	VCVTPS2PD   16(BX)(SI*1), Y3
+	VMOVUPD     (CX)(SI*2), Y4
+	VMOVUPD     32(CX)(SI*2), Y5
+	VFMADD231PD Y0, Y2, Y4
+	VFMADD231PD Y1, Y3, Y5
+	VMOVUPD     Y4, (CX)(SI*2)
+	VMOVUPD     Y5, 32(CX)(SI*2)
+	ADDQ        $0x20, SI
+	SUBQ        $0x08, AX
+	JGE         one3
+
+tail4:
+	ADDQ         $0x08, AX
+	JZ           end5
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y0
+	VMASKMOVPS   (DX)(SI*1), Y0, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VCVTPS2PD    X1, Y1
+	VCVTPS2PD    X2, Y2
+	VMASKMOVPS   (BX)(SI*1), Y0, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VCVTPS2PD    X3, Y3
+	VCVTPS2PD    X4, Y4
+	VEXTRACTI128 $0x01, Y0, X5
+	VPMOVSXDQ    X0, Y7
+	VPMOVSXDQ    X5, Y5
+	VMASKMOVPD   (CX)(SI*2), Y7, Y0
+	VMASKMOVPD   32(CX)(SI*2), Y5, Y6
+	VFMADD231PD  Y1, Y3, Y0
+	VFMADD231PD  Y2, Y4, Y6
+	VMASKMOVPD   Y0, Y7, (CX)(SI*2)
+	VMASKMOVPD   Y6, Y5, 32(CX)(SI*2)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func softmaxBackwardDownFloats(n int, d *float32, add bool, dy *float32, y *float32, mean *float32)
+// Requires: AVX
+TEXT ·softmaxBackwardDownFloats(SB), NOSPLIT, $0-48
+	CMPB add+16(FP), $0x00
+	JEQ  no1
+	MOVQ n+0(FP), AX
+	MOVQ d+8(FP), CX
+	MOVQ dy+24(FP), DX
+	MOVQ y+32(FP), BX
+	MOVQ mean+40(FP), SI
+	XORQ DI, DI
+	SUBQ $0x10, AX
+	JLT  rest3
+
+round2:
+	VMOVUPS (DX)(DI*1), Y0
+	VMOVUPS (SI)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS (BX)(DI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS (CX)(DI*1), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(DI*1)
+	VMOVUPS 32(DX)(DI*1), Y0
+	VMOVUPS 32(SI)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS 32(BX)(DI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS 32(CX)(DI*1), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(CX)(DI*1)
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, AX
+	JGE     round2
+
+rest3:
+	ADDQ $0x10, AX
+	SUBQ $0x08, AX
+	JLT  tail5
+
+one4:
+	VMOVUPS (DX)(DI*1), Y0
+	VMOVUPS (SI)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS (BX)(DI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS (CX)(DI*1), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(DI*1)
+	ADDQ    $0x20, DI
+	SUBQ    $0x08, AX
+	JGE     one4
+
+tail5:
+	ADDQ       $0x08, AX
+	JZ         end6
+	LEAQ       masks<>+32(SB), R8
+	NEGQ       AX
+	VMOVUPS    (R8)(AX*4), Y0
+	VMASKMOVPS (DX)(DI*1), Y0, Y1
+	VMASKMOVPS (SI)(DI*1), Y0, Y2
+	VSUBPS     Y2, Y1, Y1
+	VMASKMOVPS (BX)(DI*1), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS (CX)(DI*1), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (CX)(DI*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	MOVQ n+0(FP), AX
+	MOVQ d+8(FP), CX
+	MOVQ dy+24(FP), DX
+	MOVQ y+32(FP), BX
+	MOVQ mean+40(FP), SI
+	XORQ DI, DI
+	SUBQ $0x10, AX
+	JLT  rest8
+
+round7:
+	VMOVUPS (DX)(DI*1), Y0
+	VMOVUPS (SI)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS (BX)(DI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(DI*1)
+	VMOVUPS 32(DX)(DI*1), Y0
+	VMOVUPS 32(SI)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS 32(BX)(DI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(CX)(DI*1)
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, AX
+	JGE     round7
+
+rest8:
+	ADDQ $0x10, AX
+	SUBQ $0x08, AX
+	JLT  tail10
+
+one9:
+	VMOVUPS (DX)(DI*1), Y0
+	VMOVUPS (SI)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS (BX)(DI*1), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(DI*1)
+	ADDQ    $0x20, DI
+	SUBQ    $0x08, AX
+	JGE     one9
+
+tail10:
+	ADDQ       $0x08, AX
+	JZ         end11
+	LEAQ       masks<>+32(SB), R8
+	NEGQ       AX
+	VMOVUPS    (R8)(AX*4), Y0
+	VMASKMOVPS (DX)(DI*1), Y0, Y1
+	VMASKMOVPS (SI)(DI*1), Y0, Y2
+	VSUBPS     Y2, Y1, Y1
+	VMASKMOVPS (BX)(DI*1), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (CX)(DI*1)
+
+end11:
+	VZEROUPPER
+	RET
+
+// func subtractDownFloats(n int, y *float32, x *float32, high *float32, low *float32)
+// Requires: AVX
+TEXT ·subtractDownFloats(SB), NOSPLIT, $0-40
+	MOVQ n+0(FP), AX
+	MOVQ y+8(FP), CX
+	MOVQ x+16(FP), DX
+	MOVQ high+24(FP), BX
+	MOVQ low+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x10, AX
+	JLT  rest2
+
+round1:
+	VMOVUPS (DX)(DI*1), Y0
+	VMOVUPS (BX)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS (SI)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(DI*1)
+	VMOVUPS 32(DX)(DI*1), Y0
+	VMOVUPS 32(BX)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS 32(SI)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(CX)(DI*1)
+	ADDQ    $0x40, DI
+	SUBQ    $0x10, AX
+	JGE     round1
+
+rest2:
+	ADDQ $0x10, AX
+	SUBQ $0x08, AX
+	JLT  tail4
+
+one3:
+	VMOVUPS (DX)(DI*1), Y0
+	VMOVUPS (BX)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS (SI)(DI*1), Y1
+	VSUBPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(DI*1)
+	ADDQ    $0x20, DI
+	SUBQ    $0x08, AX
+	JGE     one3
+
+tail4:
+	ADDQ       $0x08, AX
+	JZ         end5
+	LEAQ       masks<>+32(SB), R8
+	NEGQ       AX
+	VMOVUPS    (R8)(AX*4), Y0
+	VMASKMOVPS (DX)(DI*1), Y0, Y1
+	VMASKMOVPS (BX)(DI*1), Y0, Y2
+	VSUBPS     Y2, Y1, Y1
+	VMASKMOVPS (SI)(DI*1), Y0, Y2
+	VSUBPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (CX)(DI*1)
+
+end5:
+	VZEROUPPER
+	RET
+
+// func logSoftmaxBackwardDownFloats(n int, d *float32, add bool, dy *float32, y *float32, sum *float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·logSoftmaxBackwardDownFloats(SB), NOSPLIT, $0-48
+	CMPB add+16(FP), $0x00
+	JEQ  no1
+	MOVQ n+0(FP), AX
+	MOVQ d+8(FP), CX
+	MOVQ dy+24(FP), DX
+	MOVQ y+32(FP), BX
+	MOVQ sum+40(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+	JLT  tail5
+
+one4:
+	VMOVUPS      (BX)(DI*1), Y0
+	VMOVAPS      cc2d20000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMOVAPS      c42b20000<>+0(SB), Y1
+	VMINPS       Y0, Y1, Y0
+	VMOVAPS      c4b4000fe<>+0(SB), Y1
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y0, Y1
+	VSUBPS       c4b4000fe<>+0(SB), Y1, Y3
+	VFNMADD231PS c3f318000<>+0(SB), Y3, Y0
+	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y0
+	VMOVAPS      c3ab560ba<>+0(SB), Y2
+	VFMADD213PS  c3c091ed4<>+0(SB), Y0, Y2
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y0, Y2
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y0, Y2
+	VFMADD213PS  c3efffffe<>+0(SB), Y0, Y2
+	VMULPS       Y0, Y0, Y3
+	VFMADD213PS  Y0, Y3, Y2
+	VPSRLD       $0x01, Y1, Y0
+	VPSUBD       Y0, Y1, Y1
+	VPSLLD       $0x17, Y0, Y0
+	VPSLLD       $0x17, Y1, Y1
+	VFMADD213PS  Y0, Y0, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      (DX)(DI*1), Y0
+	VMOVUPS      (SI)(DI*1), Y1
+	VFNMADD231PS Y1, Y2, Y0
+	VMOVUPS      (CX)(DI*1), Y1
+	VADDPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (CX)(DI*1)
+	ADDQ         $0x20, DI
+	SUBQ         $0x08, AX
+	JGE          one4
+
+tail5:
+	ADDQ         $0x08, AX
+	JZ           end6
+	LEAQ         masks<>+32(SB), R8
+	NEGQ         AX
+	VMOVUPS      (R8)(AX*4), Y0
+	VMASKMOVPS   (BX)(DI*1), Y0, Y1
+	VMOVAPS      cc2d20000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVAPS      c42b20000<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVAPS      c4b4000fe<>+0(SB), Y2
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y1, Y2
+	VSUBPS       c4b4000fe<>+0(SB), Y2, Y4
+	VFNMADD231PS c3f318000<>+0(SB), Y4, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y4, Y1
+	VMOVAPS      c3ab560ba<>+0(SB), Y3
+	VFMADD213PS  c3c091ed4<>+0(SB), Y1, Y3
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y1, Y3
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y1, Y3
+	VFMADD213PS  c3efffffe<>+0(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VPSRLD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VFMADD213PS  Y1, Y1, Y3
+	VMULPS       Y2, Y3, Y3
+	VMASKMOVPS   (DX)(DI*1), Y0, Y1
+	VMASKMOVPS   (SI)(DI*1), Y0, Y2
+	VFNMADD231PS Y2, Y3, Y1
+	VMASKMOVPS   (CX)(DI*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(DI*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	MOVQ n+0(FP), AX
+	MOVQ d+8(FP), CX
+	MOVQ dy+24(FP), DX
+	MOVQ y+32(FP), BX
+	MOVQ sum+40(FP), SI
+	XORQ DI, DI
+	SUBQ $0x08, AX
+	JLT  tail10
+
+one9:
+	VMOVUPS      (BX)(DI*1), Y0
+	VMOVAPS      cc2d20000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMOVAPS      c42b20000<>+0(SB), Y1
+	VMINPS       Y0, Y1, Y0
+	VMOVAPS      c4b4000fe<>+0(SB), Y1
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y0, Y1
+	VSUBPS       c4b4000fe<>+0(SB), Y1, Y3
+	VFNMADD231PS c3f318000<>+0(SB), Y3, Y0
+	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y0
+	VMOVAPS      c3ab560ba<>+0(SB), Y2
+	VFMADD213PS  c3c091ed4<>+0(SB), Y0, Y2
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y0, Y2
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y0, Y2
+	VFMADD213PS  c3efffffe<>+0(SB), Y0, Y2
+	VMULPS       Y0, Y0, Y3
+	VFMADD213PS  Y0, Y3, Y2
+	VPSRLD       $0x01, Y1, Y0
+	VPSUBD       Y0, Y1, Y1
+	VPSLLD       $0x17, Y0, Y0
+	VPSLLD       $0x17, Y1, Y1
+	VFMADD213PS  Y0, Y0, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      (DX)(DI*1), Y0
+	VMOVUPS      (SI)(DI*1), Y1
+	VFNMADD231PS Y1, Y2, Y0
+	VMOVUPS      Y0, (CX)(DI*1)
+	ADDQ         $0x20, DI
+	SUBQ         $0x08, AX
+	JGE          one9
+
+tail10:
+	ADDQ         $0x08, AX
+	JZ           end11
+	LEAQ         masks<>+32(SB), R8
+	NEGQ         AX
+	VMOVUPS      (R8)(AX*4), Y0
+	VMASKMOVPS   (BX)(DI*1), Y0, Y1
+	VMOVAPS      cc2d20000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVAPS      c42b20000<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVAPS      c4b4000fe<>+0(SB), Y2
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y1, Y2
+	VSUBPS       c4b4000fe<>+0(SB), Y2, Y4
+	VFNMADD231PS c3f318000<>+0(SB), Y4, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y4, Y1
+	VMOVAPS      c3ab560ba<>+0(SB), Y3
+	VFMADD213PS  c3c091ed4<>+0(SB), Y1, Y3
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y1, Y3
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y1, Y3
+	VFMADD213PS  c3efffffe<>+0(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VPSRLD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VFMADD213PS  Y1, Y1, Y3
+	VMULPS       Y2, Y3, Y3
+	VMASKMOVPS   (DX)(DI*1), Y0, Y1
+	VMASKMOVPS   (SI)(DI*1), Y0, Y2
+	VFNMADD231PS Y2, Y3, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(DI*1)
+
+end11:
+	VZEROUPPER
+	RET

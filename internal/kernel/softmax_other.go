@@ -19,3 +19,13 @@ func softmaxBackwardRowFast[T Float](d []T, add bool, g, y []T, m float64) bool 
 func logSoftmaxRowFast[T Float](y, x []T, sum float64) bool { return false }
 
 func logSoftmaxBackwardRowFast[T Float](d []T, add bool, g, y []T, sum float64) bool { return false }
+
+func softmaxDownFast[T Float](l Lines, y, x []T, w int) bool { return false }
+
+func softmaxBackwardDownFast[T Float](l Lines, dx []T, add bool, g, y []T, w int) bool { return false }
+
+func logSoftmaxDownFast[T Float](l Lines, y, x []T, w int) bool { return false }
+
+func logSoftmaxBackwardDownFast[T Float](l Lines, dx []T, add bool, g, y []T, w int) bool {
+	return false
+}

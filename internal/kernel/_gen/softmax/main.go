@@ -23,6 +23,12 @@ func main() {
 	softmaxBackward()
 	subtract()
 	logSoftmaxBackward()
+	topDown()
+	expDown()
+	dotDown()
+	softmaxBackwardDown()
+	subtractDown()
+	logSoftmaxBackwardDown()
 	Generate()
 }
 
@@ -148,6 +154,90 @@ func logSoftmaxBackward() {
 		Sweep(n, 1, func(at At) {
 			e, v := at.Load(y), at.Load(dy)
 			VFNMADD231PS(sum, ExpOf(e), v)
+			at.Put(v, d, add)
+		})
+		Done()
+	})
+}
+
+// What follows is one row of many lines side by side; each has its own top, shift, sum.
+
+func topDown() {
+	Start("topDownFloats", "(n int, top, x *float32)")
+	n, top, x := Int("n"), Int("top"), Int("x")
+	Sweep(n, 4, func(at At) {
+		v := at.Load(x)
+		VMAXPS(at.Load(top), v, v)
+		at.Store(v, top)
+	})
+	Done()
+}
+
+func expDown() {
+	Start("expDownFloats", "(n int, dst, x, base, magic, floor *float32, sums *float64)")
+	IfAny("dst", func(dst reg.Register) {
+		n, x, base, magic, floor, sums := Int("n"), Int("x"), Int("base"), Int("magic"), Int("floor"), Int("sums")
+		Sweep(n, 1, func(at At) {
+			e := shifted(at.Load(x), []reg.VecVirtual{at.Load(base), at.Load(magic), at.Load(floor)})
+			if dst != nil {
+				at.Store(e, dst)
+			}
+			w, old := Widen(e), at.Load64(sums)
+			for h, v := range w {
+				VADDPD(old[h], v, v)
+			}
+			at.Store64(w, sums)
+		})
+		Done()
+	})
+}
+
+func dotDown() {
+	Start("dotDownFloats", "(n int, sums *float64, x, y *float32)")
+	n, sums, x, y := Int("n"), Int("sums"), Int("x"), Int("y")
+	Sweep(n, 1, func(at At) {
+		a, b, s := at.LoadWide(x), at.LoadWide(y), at.Load64(sums)
+		for h := range s {
+			VFMADD231PD(a[h], b[h], s[h])
+		}
+		at.Store64(s, sums)
+	})
+	Done()
+}
+
+func softmaxBackwardDown() {
+	Start("softmaxBackwardDownFloats", "(n int, d *float32, add bool, dy, y, mean *float32)")
+	If("add", func(add bool) {
+		n, d, dy, y, mean := Int("n"), Int("d"), Int("dy"), Int("y"), Int("mean")
+		Sweep(n, 2, func(at At) {
+			v := at.Load(dy)
+			VSUBPS(at.Load(mean), v, v)
+			VMULPS(at.Load(y), v, v)
+			at.Put(v, d, add)
+		})
+		Done()
+	})
+}
+
+func subtractDown() {
+	Start("subtractDownFloats", "(n int, y, x, high, low *float32)")
+	n, y, x, high, low := Int("n"), Int("y"), Int("x"), Int("high"), Int("low")
+	Sweep(n, 2, func(at At) {
+		v := at.Load(x)
+		VSUBPS(at.Load(high), v, v)
+		VSUBPS(at.Load(low), v, v)
+		at.Store(v, y)
+	})
+	Done()
+}
+
+func logSoftmaxBackwardDown() {
+	Start("logSoftmaxBackwardDownFloats", "(n int, d *float32, add bool, dy, y, sum *float32)")
+	If("add", func(add bool) {
+		n, d, dy, y, sum := Int("n"), Int("d"), Int("dy"), Int("y"), Int("sum")
+		Sweep(n, 1, func(at At) {
+			e, v := ExpOf(at.Load(y)), at.Load(dy)
+			VFNMADD231PS(at.Load(sum), e, v)
 			at.Put(v, d, add)
 		})
 		Done()

@@ -8,7 +8,9 @@ import (
 )
 
 func TestDropout(t *testing.T) {
-	kerneltest.Dropout(t, kernel.Dropout[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Dropout(t, kernel.Dropout[float32])
+	})
 	kerneltest.Dropout(t, kernel.Dropout[float64])
 }
 

@@ -10,24 +10,36 @@ import (
 )
 
 func TestZip(t *testing.T) {
-	kerneltest.Zip(t, kernel.Zip[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Zip(t, kernel.Zip[float32])
+	})
 	kerneltest.Zip(t, kernel.Zip[float64])
-	kerneltest.ZipBackward(t, kernel.ZipBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.ZipBackward(t, kernel.ZipBackward[float32])
+	})
 	kerneltest.ZipBackward(t, kernel.ZipBackward[float64])
 }
 
 func TestCompare(t *testing.T) {
-	kerneltest.Compare(t, kernel.Compare[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Compare(t, kernel.Compare[float32])
+	})
 	kerneltest.Compare(t, kernel.Compare[float64])
 	kerneltest.Logic(t, kernel.Combine)
 }
 
 func TestWhere(t *testing.T) {
-	kerneltest.Where(t, kernel.Where[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Where(t, kernel.Where[float32])
+	})
 	kerneltest.Where(t, kernel.Where[float64])
-	kerneltest.Fill(t, kernel.Fill[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Fill(t, kernel.Fill[float32])
+	})
 	kerneltest.Fill(t, kernel.Fill[float64])
-	kerneltest.Keep(t, kernel.Keep[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Keep(t, kernel.Keep[float32])
+	})
 	kerneltest.Keep(t, kernel.Keep[float64])
 }
 

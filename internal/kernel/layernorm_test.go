@@ -8,19 +8,27 @@ import (
 )
 
 func TestLayerNorm(t *testing.T) {
-	kerneltest.LayerNorm(t, kernel.LayerNorm[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.LayerNorm(t, kernel.LayerNorm[float32])
+	})
 	kerneltest.LayerNorm(t, kernel.LayerNorm[float64])
-	kerneltest.LayerNormConstant(t, kernel.LayerNorm[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.LayerNormConstant(t, kernel.LayerNorm[float32])
+	})
 	kerneltest.LayerNormConstant(t, kernel.LayerNorm[float64])
 }
 
 func TestLayerNormBackward(t *testing.T) {
-	kerneltest.LayerNormBackward(t, kernel.LayerNormBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.LayerNormBackward(t, kernel.LayerNormBackward[float32])
+	})
 	kerneltest.LayerNormBackward(t, kernel.LayerNormBackward[float64])
 }
 
 func TestLayerNormAffine(t *testing.T) {
-	kerneltest.LayerNormAffine(t, kernel.LayerNormAffinePart[float32], kernel.LayerNormAffineFinish[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.LayerNormAffine(t, kernel.LayerNormAffinePart[float32], kernel.LayerNormAffineFinish[float32])
+	})
 	kerneltest.LayerNormAffine(t, kernel.LayerNormAffinePart[float64], kernel.LayerNormAffineFinish[float64])
 }
 

@@ -10,18 +10,24 @@ import (
 )
 
 func TestSumSquares(t *testing.T) {
-	kerneltest.SumSquares(t, kernel.SumSquares[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.SumSquares(t, kernel.SumSquares[float32])
+	})
 	kerneltest.SumSquares(t, kernel.SumSquares[float64])
 	require.InEpsilon(t, 1e76, kernel.SumSquares([]float32{1e38}), 1e-6) // beyond float32
 }
 
 func TestMultiply(t *testing.T) {
-	kerneltest.Multiply(t, kernel.Multiply[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Multiply(t, kernel.Multiply[float32])
+	})
 	kerneltest.Multiply(t, kernel.Multiply[float64])
 }
 
 func TestFirstNonFinite(t *testing.T) {
-	kerneltest.FirstNonFinite(t, kernel.FirstNonFinite[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.FirstNonFinite(t, kernel.FirstNonFinite[float32])
+	})
 	kerneltest.FirstNonFinite(t, kernel.FirstNonFinite[float64])
 	require.True(t, kernel.AllFinite([]float32{1, 2}))
 }

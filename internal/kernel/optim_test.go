@@ -8,7 +8,9 @@ import (
 )
 
 func TestSGD(t *testing.T) {
-	kerneltest.SGD(t, kernel.SGDStep[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.SGD(t, kernel.SGDStep[float32])
+	})
 	kerneltest.SGD(t, kernel.SGDStep[float64])
 	kerneltest.OptimSpecials(t, func(scale float64, p, g []float32) {
 		kernel.SGDStep(&kernel.SGD{LR: 0.1, Momentum: 0.9, GradScale: scale, First: true}, p, g, make([]float32, len(p)))
@@ -16,7 +18,9 @@ func TestSGD(t *testing.T) {
 }
 
 func TestAdam(t *testing.T) {
-	kerneltest.Adam(t, kernel.AdamStep[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Adam(t, kernel.AdamStep[float32])
+	})
 	kerneltest.Adam(t, kernel.AdamStep[float64])
 	kerneltest.OptimSpecials(t, func(scale float64, p, g []float32) {
 		h := kernel.Adam{LR: 0.1, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Correct1: 0.1, Correct2: 0.001, GradScale: scale}
@@ -25,7 +29,9 @@ func TestAdam(t *testing.T) {
 }
 
 func TestRMSprop(t *testing.T) {
-	kerneltest.RMSprop(t, kernel.RMSpropStep[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.RMSprop(t, kernel.RMSpropStep[float32])
+	})
 	kerneltest.RMSprop(t, kernel.RMSpropStep[float64])
 	kerneltest.OptimSpecials(t, func(scale float64, p, g []float32) {
 		h := kernel.RMSprop{LR: 0.1, Alpha: 0.9, Eps: 1e-4, GradScale: scale}
@@ -34,7 +40,9 @@ func TestRMSprop(t *testing.T) {
 }
 
 func TestAdagrad(t *testing.T) {
-	kerneltest.Adagrad(t, kernel.AdagradStep[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Adagrad(t, kernel.AdagradStep[float32])
+	})
 	kerneltest.Adagrad(t, kernel.AdagradStep[float64])
 	kerneltest.OptimSpecials(t, func(scale float64, p, g []float32) {
 		kernel.AdagradStep(&kernel.Adagrad{Rate: 0.1, Eps: 1e-4, GradScale: scale}, p, g, make([]float32, len(p)))
@@ -42,7 +50,9 @@ func TestAdagrad(t *testing.T) {
 }
 
 func TestLion(t *testing.T) {
-	kerneltest.Lion(t, kernel.LionStep[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Lion(t, kernel.LionStep[float32])
+	})
 	kerneltest.Lion(t, kernel.LionStep[float64])
 	kerneltest.OptimSpecials(t, func(scale float64, p, g []float32) {
 		kernel.LionStep(&kernel.Lion{LR: 0.1, Beta1: 0.9, Beta2: 0.99, GradScale: scale}, p, g, make([]float32, len(p)))

@@ -26,7 +26,9 @@ func TestReduceCorners(t *testing.T) {
 }
 
 func TestReduceGrad(t *testing.T) {
-	kerneltest.ReduceGrad(t, (*kernel.ReduceGrad[float32]).Range)
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.ReduceGrad(t, (*kernel.ReduceGrad[float32]).Range)
+	})
 	kerneltest.ReduceGrad(t, (*kernel.ReduceGrad[float64]).Range)
 }
 

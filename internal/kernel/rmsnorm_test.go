@@ -8,17 +8,23 @@ import (
 )
 
 func TestRMSNorm(t *testing.T) {
-	kerneltest.RMSNorm(t, kernel.RMSNorm[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.RMSNorm(t, kernel.RMSNorm[float32])
+	})
 	kerneltest.RMSNorm(t, kernel.RMSNorm[float64])
 }
 
 func TestRMSNormBackward(t *testing.T) {
-	kerneltest.RMSNormBackward(t, kernel.RMSNormBackward[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.RMSNormBackward(t, kernel.RMSNormBackward[float32])
+	})
 	kerneltest.RMSNormBackward(t, kernel.RMSNormBackward[float64])
 }
 
 func TestRMSNormWeight(t *testing.T) {
-	kerneltest.RMSNormWeight(t, kernel.RMSNormWeightPart[float32], kernel.RMSNormWeightFinish[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.RMSNormWeight(t, kernel.RMSNormWeightPart[float32], kernel.RMSNormWeightFinish[float32])
+	})
 	kerneltest.RMSNormWeight(t, kernel.RMSNormWeightPart[float64], kernel.RMSNormWeightFinish[float64])
 }
 

@@ -8,7 +8,9 @@ import (
 )
 
 func TestRoPE(t *testing.T) {
-	kerneltest.RoPE(t, kernel.Rotate[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.RoPE(t, kernel.Rotate[float32])
+	})
 	kerneltest.RoPE(t, kernel.Rotate[float64])
 }
 

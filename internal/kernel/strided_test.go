@@ -10,23 +10,33 @@ import (
 )
 
 func TestAdd(t *testing.T) {
-	kerneltest.Add(t, kernel.Add[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Add(t, kernel.Add[float32])
+	})
 	kerneltest.Add(t, kernel.Add[float64])
-	kerneltest.AddInPlace(t, kernel.Add[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.AddInPlace(t, kernel.Add[float32])
+	})
 }
 
 func TestAccumulate(t *testing.T) {
-	kerneltest.Accumulate(t, kernel.Accumulate[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Accumulate(t, kernel.Accumulate[float32])
+	})
 	kerneltest.Accumulate(t, kernel.Accumulate[float64])
 }
 
 func TestCopy(t *testing.T) {
-	kerneltest.Copy(t, kernel.Copy[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Copy(t, kernel.Copy[float32])
+	})
 	kerneltest.Copy(t, kernel.Copy[float64])
 }
 
 func TestScale(t *testing.T) {
-	kerneltest.Scale(t, kernel.Scale[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.Scale(t, kernel.Scale[float32])
+	})
 	kerneltest.Scale(t, kernel.Scale[float64])
 }
 

@@ -11,12 +11,16 @@ import (
 )
 
 func TestSumTo(t *testing.T) {
-	kerneltest.SumTo(t, kernel.SumPart[float32], kernel.SumFinish[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.SumTo(t, kernel.SumPart[float32], kernel.SumFinish[float32])
+	})
 	kerneltest.SumTo(t, kernel.SumPart[float64], kernel.SumFinish[float64])
 }
 
 func TestSumToSpecials(t *testing.T) {
-	kerneltest.SumToSpecials(t, kernel.SumPart[float32], kernel.SumFinish[float32])
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.SumToSpecials(t, kernel.SumPart[float32], kernel.SumFinish[float32])
+	})
 	kerneltest.SumToSpecials(t, kernel.SumPart[float64], kernel.SumFinish[float64])
 }
 

@@ -17,8 +17,8 @@ func (p *AttentionPlan) paneled() bool {
 // attentionRoom is the number of elements of each part of the scratch; 0: it is not wanted.
 type attentionRoom struct {
 	qt, gt int // panels of queries and of Out's gradient, transposed
-	kt, vt int // a tile of keys, and of values, transposed
-	kp, vp int // the same as panels
+	kp, vp int // a tile of keys, and of values, as panels
+	tail   int // rows of a tile of keys that make no group
 	qp, gp int // a tile of queries, and of Out's gradient, as panels
 	out    int // of Out, or the gradient of q
 	pairs  int // one panel of pairs
@@ -27,8 +27,8 @@ type attentionRoom struct {
 	dk, dv int
 }
 
-func (r *attentionRoom) parts() [14]int {
-	return [14]int{r.qt, r.gt, r.kt, r.vt, r.kp, r.vp, r.qp, r.gp, r.out, r.pairs, r.grads, r.tile, r.tile, r.dk + r.dv}
+func (r *attentionRoom) parts() [13]int {
+	return [13]int{r.qt, r.gt, r.kp, r.vp, r.tail, r.qp, r.gp, r.out, r.pairs, r.grads, r.tile, r.tile, r.dk + r.dv}
 }
 
 func (r attentionRoom) bytes() (n int64) {
@@ -43,7 +43,7 @@ func wholePanels(n int) int { return roundUp(n, panelCols) }
 func (p *AttentionPlan) panelsForward() attentionRoom {
 	tq, tk := wholePanels(p.rowStep()), attentionStep(p.Keys)
 	return attentionRoom{
-		qt: tq * p.Dim, kt: wholePanels(tk) * p.Dim, vp: tk * wholePanels(p.ValueDim),
+		qt: tq * p.Dim, tail: 4 * p.Dim, vp: tk * wholePanels(p.ValueDim),
 		out: tq * wholePanels(p.ValueDim), pairs: wholePanels(tk) * panelCols,
 	}
 }
@@ -51,7 +51,7 @@ func (p *AttentionPlan) panelsForward() attentionRoom {
 func (p *AttentionPlan) panelsRows() attentionRoom {
 	tq, tk := wholePanels(p.rowStep()), attentionStep(p.Keys)
 	return attentionRoom{
-		qt: tq * p.Dim, gt: tq * p.ValueDim, kt: wholePanels(tk) * p.Dim, vt: wholePanels(tk) * p.ValueDim,
+		qt: tq * p.Dim, gt: tq * p.ValueDim, tail: 4 * max(p.Dim, p.ValueDim),
 		kp: tk * wholePanels(p.Dim), out: panelCols * wholePanels(p.Dim),
 		pairs: wholePanels(tk) * panelCols, grads: wholePanels(tk) * panelCols,
 	}
@@ -60,7 +60,7 @@ func (p *AttentionPlan) panelsRows() attentionRoom {
 func (p *AttentionPlan) panelsColumns() attentionRoom {
 	tq, tk := attentionStep(p.Queries), attentionStep(p.Keys)
 	return attentionRoom{
-		qt: panelCols * p.Dim, gt: panelCols * p.ValueDim, kt: wholePanels(tk) * p.Dim, vt: wholePanels(tk) * p.ValueDim,
+		qt: panelCols * p.Dim, gt: panelCols * p.ValueDim, tail: 4 * max(p.Dim, p.ValueDim),
 		kp: tk * wholePanels(p.Dim), qp: tq * wholePanels(p.Dim), gp: tq * wholePanels(p.ValueDim),
 		out:   panelCols * wholePanels(p.Dim),
 		pairs: wholePanels(tk) * panelCols, grads: wholePanels(tk) * panelCols,

@@ -18,9 +18,10 @@ import "math"
 // attentionPanels is a call on a lane's scratch.
 type attentionPanels struct {
 	*Attention[float32]
-	qt, gt, kt, vt, kp, vp, qp, gp, out, pairs, grads, tileP, tileD, dk, dv []float32
+	qt, gt, kp, vp, tail, qp, gp, out, pairs, grads, tileP, tileD, dk, dv []float32
 
-	ld               int // of kt, vt and the tiles
+	k, v             block[float32] // the tile's keys and values
+	ld               int            // of the tiles of pairs
 	finiteK, finiteV bool
 	finiteQ, finiteG bool
 }
@@ -37,8 +38,8 @@ func panelsOf[T Float](a *Attention[T]) *Attention[float32] {
 func (l *attentionPanels) cut(a *Attention[float32], scratch []byte, r attentionRoom) {
 	l.Attention, l.ld = a, wholePanels(attentionStep(a.Keys))
 	parts := r.parts()
-	for i, x := range [14]*[]float32{
-		&l.qt, &l.gt, &l.kt, &l.vt, &l.kp, &l.vp, &l.qp, &l.gp, &l.out, &l.pairs, &l.grads, &l.tileP, &l.tileD, &l.dk,
+	for i, x := range [13]*[]float32{
+		&l.qt, &l.gt, &l.kp, &l.vp, &l.tail, &l.qp, &l.gp, &l.out, &l.pairs, &l.grads, &l.tileP, &l.tileD, &l.dk,
 	} {
 		*x = carve[float32](&scratch, parts[i])
 	}
@@ -74,12 +75,11 @@ func (l *attentionPanels) forward(t *attentionPart) {
 		if t.cover = l.cover(t); t.cover == coverNone {
 			continue
 		}
-		k, v := l.keysOf(t.b, t.j, l.group(t))
-		transposePanel(l.kt, l.ld, k.data, k.rs, t.cols, l.Dim, 1)
-		l.finiteV = packPanels(l.vp, v.data, v.rs, t.cols, l.ValueDim, 1)
+		l.k, l.v = l.keysOf(t.b, t.j, l.group(t))
+		l.finiteV = packPanels(l.vp, l.v.data, l.v.rs, t.cols, l.ValueDim, 1)
 		for r := 0; r < t.rows; r += panelCols {
 			if u, ok := l.panel(t, r); ok {
-				l.forwardPanel(&u, v, l.qt[r*l.Dim:], l.out[r*width:], (*[panelCols]float32)(top[r:]), (*[panelCols]float32)(sum[r:]))
+				l.forwardPanel(&u, l.qt[r*l.Dim:], l.out[r*width:], (*[panelCols]float32)(top[r:]), (*[panelCols]float32)(sum[r:]))
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func (l *attentionPanels) panel(t *attentionPart, r int) (u attentionPart, ok bo
 }
 
 // forwardPanel adds a panel of pairs to what its queries have summed.
-func (l *attentionPanels) forwardPanel(u *attentionPart, v block[float32], qt, out []float32, top, sum *[panelCols]float32) {
+func (l *attentionPanels) forwardPanel(u *attentionPart, qt, out []float32, top, sum *[panelCols]float32) {
 	l.scores(u, qt)
 	var factor [panelCols]float32
 	width := wholePanels(l.ValueDim)
@@ -121,7 +121,7 @@ func (l *attentionPanels) forwardPanel(u *attentionPart, v block[float32], qt, o
 		l.dropPanel(l.pairs, u)
 	}
 	if u.cover == coverSome && !l.finiteV {
-		l.combinePairs(u, block[float32]{out, width, 1}, block[float32]{l.pairs, 1, panelCols}, false, v, l.ValueDim, 1)
+		l.combinePairs(u, block[float32]{out, width, 1}, block[float32]{l.pairs, 1, panelCols}, false, l.v, l.ValueDim, 1)
 		return
 	}
 	for j := 0; j < width; j += panelCols {
@@ -136,7 +136,7 @@ func (l *attentionPanels) tileCols(u *attentionPart) int {
 
 // scores fills pairs with what softmax is taken of; what is hidden is -Inf.
 func (l *attentionPanels) scores(u *attentionPart, qt []float32) {
-	multiplyPanel(l.Dim, l.kt, l.ld, qt, l.pairs, panelCols, u.cols, false)
+	l.multiplyKeys(l.pairs, &l.k, l.Dim, qt, u)
 	if u.cover == coverAll && l.Bias.Data == nil {
 		return
 	}
@@ -151,6 +151,19 @@ func (l *attentionPanels) scores(u *attentionPart, qt []float32) {
 			l.pairs[k*panelCols+r] = float32(math.Inf(-1))
 		}
 	}
+}
+
+// multiplyKeys computes a panel of pairs [keys 16] from rows of n elements of keys or values and a panel of queries.
+func (l *attentionPanels) multiplyKeys(dst []float32, keys *block[float32], n int, queries []float32, u *attentionPart) {
+	if raceEnabled {
+		touchRows(keys.data, u.cols, keys.rs, n)
+	}
+	if six, four := panelGroups(u.cols); 6*six+4*four <= l.tileCols(u) {
+		panelRowProduct(n, &keys.data[0], keys.rs, &queries[0], &dst[0], panelCols, six, four, nil, false)
+		return
+	}
+	rows := leftRows{keys.data, keys.rs, u.cols, l.tail}
+	rows.multiply(0, n, queries, dst, panelCols, nil, false)
 }
 
 // biasPanel adds the additive mask to a panel of scores. -Inf hides, whatever the score.

@@ -69,11 +69,11 @@ func (l *attentionPanels) rows(t *attentionPart) {
 		if t.cover = l.cover(t); t.cover == coverNone {
 			continue
 		}
-		k := l.packKeys(t, true)
+		l.packKeys(t, true)
 		for r := 0; r < t.rows; r += panelCols {
 			if u, ok := l.panel(t, r); ok {
 				l.pairsAndGrads(&u, l.qt[r*l.Dim:], l.gt[r*l.ValueDim:])
-				l.addQueries(&u, k)
+				l.addQueries(&u)
 			}
 		}
 	}
@@ -89,17 +89,11 @@ func (l *attentionPanels) queries(qt, gt []float32, t *attentionPart, r int) {
 	}
 }
 
-// packKeys packs a tile of keys and values, the keys also as a right operand where that is wanted.
-func (l *attentionPanels) packKeys(t *attentionPart, panels bool) (k block[float32]) {
-	k, v := l.keysOf(t.b, t.j, l.group(t))
-	transposePanel(l.kt, l.ld, k.data, k.rs, t.cols, l.Dim, 1)
-	if l.V.Data != nil {
-		transposePanel(l.vt, l.ld, v.data, v.rs, t.cols, l.ValueDim, 1)
+// packKeys goes to a tile of keys and values, and packs the keys if they are to be a right operand.
+func (l *attentionPanels) packKeys(t *attentionPart, panels bool) {
+	if l.k, l.v = l.keysOf(t.b, t.j, l.group(t)); panels {
+		l.finiteK = packPanels(l.kp, l.k.data, l.k.rs, t.cols, l.Dim, 1)
 	}
-	if panels {
-		l.finiteK = packPanels(l.kp, k.data, k.rs, t.cols, l.Dim, 1)
-	}
-	return k
 }
 
 // pairsAndGrads fills pairs with p m and, where there is v, grads with ds.
@@ -123,7 +117,7 @@ func (l *attentionPanels) pairsAndGrads(u *attentionPart, qt, gt []float32) {
 	l.scores(u, qt)
 	spoiled := attentionWeights(u.cols, &l.pairs[0], &lse[0])
 	if l.V.Data != nil {
-		multiplyPanel(l.ValueDim, l.vt, l.ld, gt, l.grads, panelCols, u.cols, false)
+		l.multiplyKeys(l.grads, &l.v, l.ValueDim, gt, u)
 		if l.Drop > 0 {
 			l.dropPanel(l.grads, u)
 		}
@@ -153,11 +147,11 @@ func (l *attentionPanels) clearPanel(u *attentionPart) {
 }
 
 // addQueries adds a panel's part to DQ.
-func (l *attentionPanels) addQueries(u *attentionPart, k block[float32]) {
+func (l *attentionPanels) addQueries(u *attentionPart) {
 	width := wholePanels(l.Dim)
 	if u.cover == coverSome && !l.finiteK {
 		clear(l.out)
-		l.combinePairs(u, block[float32]{l.out, width, 1}, block[float32]{l.grads, 1, panelCols}, false, k, l.Dim, 1)
+		l.combinePairs(u, block[float32]{l.out, width, 1}, block[float32]{l.grads, 1, panelCols}, false, l.k, l.Dim, 1)
 	} else {
 		for j := 0; j < width; j += panelCols {
 			multiplyPanel(u.cols, l.grads, panelCols, l.kp[j*l.tileCols(u):], l.out[j:], width, u.rows, false)
@@ -170,7 +164,7 @@ func (l *attentionPanels) addQueries(u *attentionPart, k block[float32]) {
 func (l *attentionPanels) columns(b, g, j int, withQ bool) {
 	heads := l.Heads / l.Groups
 	t := attentionPart{b: b, h: g * heads, j: j, cols: min(attentionStep(l.Keys), l.Keys-j)}
-	k := l.packKeys(&t, withQ)
+	l.packKeys(&t, withQ)
 	l.take(l.dk, &l.DK, &t, g, l.Dim)
 	l.take(l.dv, &l.DV, &t, g, l.ValueDim)
 	step := attentionStep(l.Queries)
@@ -178,7 +172,7 @@ func (l *attentionPanels) columns(b, g, j int, withQ bool) {
 		for t.i = 0; t.i < l.Queries; t.i += step {
 			t.rows = min(step, l.Queries-t.i)
 			if t.cover = l.cover(&t); t.cover != coverNone {
-				l.column(&t, k, withQ)
+				l.column(&t, withQ)
 			}
 		}
 	}
@@ -208,7 +202,7 @@ func (l *attentionPanels) give(d *AttentionGrad[float32], sum []float32, t *atte
 }
 
 // column adds the part of one tile of queries.
-func (l *attentionPanels) column(t *attentionPart, k block[float32], withQ bool) {
+func (l *attentionPanels) column(t *attentionPart, withQ bool) {
 	q, g := l.Q.at(t.b, t.i, t.h, l.Dim), l.outputs(l.Grad, t)
 	if l.DK.Wanted() {
 		l.finiteQ = packPanels(l.qp, q.data, q.rs, t.rows, l.Dim, float32(l.Scale))
@@ -226,7 +220,7 @@ func (l *attentionPanels) column(t *attentionPart, k block[float32], withQ bool)
 		l.queries(l.qt, l.gt, t, r)
 		l.pairsAndGrads(&u, l.qt, l.gt)
 		if withQ {
-			l.addQueries(&u, k)
+			l.addQueries(&u)
 		}
 		if l.DV.Wanted() {
 			l.turn(l.tileP[r*l.ld:], l.pairs, u.cols)

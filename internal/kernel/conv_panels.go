@@ -37,20 +37,6 @@ func convBytes(elems ...int) (n int64) {
 	return n
 }
 
-// tailRows is how many rows the last group of a product has whose rows are packed apart: those that panelGroups would have
-// to read more of than there are.
-func tailRows(n int) int {
-	switch {
-	case n < 4:
-		return n
-	case n%2 == 0:
-		return 0
-	case n%6 == 5:
-		return 1
-	}
-	return 3
-}
-
 // forwardPanels is the scratch of forward: a panel of col, one of the result, and the last rows of the weight.
 func (p *Conv) forwardPanels(c *convOuter) (col, out, tail int) {
 	depth := p.depthChannels().size * p.taps()

@@ -63,55 +63,6 @@ func (p *Conv) gatherApart(panel, x []float32, at, channels, lo, hi int) {
 	}
 }
 
-// weightRows is some rows of a weight as a left operand. Those at the end that do not make a group are copied, with others
-// to make one.
-type weightRows struct {
-	data []float32
-	ld   int
-	n    int       // rows
-	tail []float32 // room for four
-}
-
-// multiply computes C[n 16] = rows[n k] panel, from column k0 on, plus bias, which has one for each row, or nil, plus C if add.
-func (w *weightRows) multiply(k0, k int, panel, c []float32, ldc int, bias []float32, add bool) {
-	tail := tailRows(w.n)
-	main := w.n - tail
-	if main > 0 {
-		var b *float32
-		if bias != nil {
-			b = &bias[0]
-		}
-		six, four := panelGroups(main)
-		panelRowProduct(k, &w.data[k0], w.ld, &panel[0], &c[0], ldc, six, four, b, add)
-	}
-	if tail > 0 {
-		w.multiplyTail(main, tail, k0, k, panel, c[main*ldc:], ldc, bias, add)
-	}
-}
-
-func (w *weightRows) multiplyTail(main, tail, k0, k int, panel, c []float32, ldc int, bias []float32, add bool) {
-	var sum [4 * panelCols]float32
-	var four [4]float32
-	for r := range tail {
-		copy(w.tail[r*k:][:k], w.data[(main+r)*w.ld+k0:])
-		if add {
-			copy(sum[r*panelCols:][:panelCols], c[r*ldc:])
-		}
-	}
-	for r := tail; r < 4; r++ {
-		copy(w.tail[r*k:][:k], w.tail[:k])
-	}
-	var b *float32
-	if bias != nil {
-		copy(four[:], bias[main:main+tail])
-		b = &four[0]
-	}
-	panelRowProduct(k, &w.tail[0], k, &panel[0], &sum[0], panelCols, 0, 1, b, add)
-	for r := range tail {
-		copy(c[r*ldc:][:panelCols], sum[r*panelCols:])
-	}
-}
-
 func convForwardFast[T Float](p *Conv, y, x, w, b []T, scratch []byte, chunk int) bool {
 	if !useAVX2 || !p.paneled() || !isFloat32[T]() {
 		return false
@@ -128,7 +79,7 @@ func convForwardPanels(p *Conv, y, x, w, b []float32, scratch []byte, chunk int)
 	out, scratch := convTake[float32](scratch, outRoom)
 	tail, _ := convTake[float32](scratch, tailRoom)
 	o, channels := group*p.outGroup()+r0, p.depthChannels()
-	rows := weightRows{w[o*p.depth():], p.depth(), r1 - r0, tail}
+	rows := leftRows{w[o*p.depth():], p.depth(), r1 - r0, tail}
 	if raceEnabled {
 		touchRows(rows.data, rows.n, rows.ld, rows.ld)
 	}

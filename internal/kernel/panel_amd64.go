@@ -116,3 +116,66 @@ func packPanels(dst, src []float32, lds, rows, n int, factor float32) (finite bo
 	}
 	return flags == [8]float32{}
 }
+
+// tailRows is how many rows the last group of a product has whose rows are packed apart: those that panelGroups would have
+// to read more of than there are.
+func tailRows(n int) int {
+	switch {
+	case n < 4:
+		return n
+	case n%2 == 0:
+		return 0
+	case n%6 == 5:
+		return 1
+	}
+	return 3
+}
+
+// leftRows is a left operand whose rows lie along k. Those at the end that do not make a group are copied, with others to
+// make one.
+type leftRows struct {
+	data []float32
+	ld   int
+	n    int       // rows
+	tail []float32 // room for four
+}
+
+// multiply computes C[n 16] = rows[n k] panel, from column k0 on, plus bias, which has one for each row, or nil, plus C if add.
+func (w *leftRows) multiply(k0, k int, panel, c []float32, ldc int, bias []float32, add bool) {
+	tail := tailRows(w.n)
+	main := w.n - tail
+	if main > 0 {
+		var b *float32
+		if bias != nil {
+			b = &bias[0]
+		}
+		six, four := panelGroups(main)
+		panelRowProduct(k, &w.data[k0], w.ld, &panel[0], &c[0], ldc, six, four, b, add)
+	}
+	if tail > 0 {
+		w.multiplyTail(main, tail, k0, k, panel, c[main*ldc:], ldc, bias, add)
+	}
+}
+
+func (w *leftRows) multiplyTail(main, tail, k0, k int, panel, c []float32, ldc int, bias []float32, add bool) {
+	var sum [4 * panelCols]float32
+	var four [4]float32
+	for r := range tail {
+		copy(w.tail[r*k:][:k], w.data[(main+r)*w.ld+k0:])
+		if add {
+			copy(sum[r*panelCols:][:panelCols], c[r*ldc:])
+		}
+	}
+	for r := tail; r < 4; r++ {
+		copy(w.tail[r*k:][:k], w.tail[:k])
+	}
+	var b *float32
+	if bias != nil {
+		copy(four[:], bias[main:main+tail])
+		b = &four[0]
+	}
+	panelRowProduct(k, &w.tail[0], k, &panel[0], &sum[0], panelCols, 0, 1, b, add)
+	for r := range tail {
+		copy(c[r*ldc:][:panelCols], sum[r*panelCols:])
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/internal/kernel/kerneltest"
 )
 
 // Two sizes: one that stays in the second cache, one that does not fit in the third.
@@ -46,9 +47,14 @@ func fastest(b *testing.B, f func()) time.Duration {
 	return best
 }
 
-// perSecond reports the operations a second of the fastest run.
+// perSecond reports the operations a second of the fastest run, and what part that is of the processor's peak in float32,
+// which is measured beside it.
 func perSecond(b *testing.B, operations float64, f func()) {
+	peak := kerneltest.Peak()
 	best := float64(fastest(b, f).Nanoseconds())
 	b.ReportMetric(operations/best, "GFLOP/s")
 	b.ReportMetric(best/1000, "us")
+	if peak = max(peak, kerneltest.Peak()); peak > 0 {
+		b.ReportMetric(100*operations/best/peak, "%peak")
+	}
 }

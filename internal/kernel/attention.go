@@ -73,12 +73,16 @@ type AttentionGrad[T Float] struct {
 // Wanted says whether there is a destination.
 func (g *AttentionGrad[T]) Wanted() bool { return g.Data != nil }
 
-// attentionTile is the most queries or keys of a tile.
-const attentionTile = 64
+// attentionTile is the usual size of a tile of queries or keys, and attentionMost the most that it has: sequences of a few
+// more than 64 are not cut.
+const (
+	attentionTile = 64
+	attentionMost = attentionTile + panelCols
+)
 
 // attentionStep is the size of the tiles of n queries or keys: nearly equal ones. With AVX2, queries go by sixteen.
 func attentionStep(n int) int {
-	if n <= attentionTile {
+	if n <= attentionMost {
 		return max(1, n)
 	}
 	return even(n, attentionTile, panelCols)
@@ -89,7 +93,7 @@ func attentionStep(n int) int {
 func (p *AttentionPlan) rowStep() int {
 	step := attentionStep(p.Queries)
 	if p.Batch*p.Heads*ceilDiv(p.Queries, 2*step) >= gemmWantChunks {
-		return 2 * step
+		return min(2*step, max(1, p.Queries))
 	}
 	return step
 }
@@ -171,7 +175,7 @@ func (a *Attention[T]) forward(l *attentionLane[T], t *attentionPart) {
 // softmaxRow turns row r of the products q.k into weights relative to the row's largest score so far, and scales what is
 // summed already, out among it if it is begun, if that score rises.
 func (a *Attention[T]) softmaxRow(l *attentionLane[T], t *attentionPart, r int, out []T, begun bool) {
-	var room [attentionTile]float64
+	var room [attentionMost]float64
 	x := l.row(l.weights, t, r)
 	p := room[:a.scores(room[:], x, t, r, 0)]
 	clear(x[len(p):])
@@ -241,7 +245,7 @@ func (a *Attention[T]) dropWords(dst []uint32, t *attentionPart, r int) {
 
 // dropRow multiplies the weights of row r by dropout's mask.
 func (a *Attention[T]) dropRow(x []T, t *attentionPart, r int) {
-	var room [attentionTile]uint32
+	var room [attentionMost]uint32
 	words := room[:len(x)]
 	a.dropWords(words, t, r)
 	threshold, factor := uint64(a.Drop*(1<<32)), a.dropFactors()

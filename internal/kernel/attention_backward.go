@@ -202,7 +202,7 @@ func (a *Attention[T]) pairs(l *attentionLane[T], t *attentionPart, q, k, v bloc
 
 // pairRow turns a row of the products q.k into weights, and one of g.v, unless it is nil, into scale ds.
 func (a *Attention[T]) pairRow(x, ds []T, t *attentionPart, r int, scale float64) {
-	var room [attentionTile]float64
+	var room [attentionMost]float64
 	row := a.row(t, r)
 	lse := float64(a.LSE[row])
 	p := room[:a.scores(room[:], x, t, r, lse)]

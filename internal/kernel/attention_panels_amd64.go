@@ -60,7 +60,7 @@ func forwardFast[T Float](x *Attention[T], scratch []byte, c int) bool {
 
 // forward computes the rows of Out and LSE of one tile of queries.
 func (l *attentionPanels) forward(t *attentionPart) {
-	var top, sum [2 * attentionTile]float32
+	var top, sum [2 * attentionMost]float32
 	for r := range top {
 		top[r] = float32(math.Inf(-1))
 	}
@@ -197,7 +197,7 @@ func (l *attentionPanels) maskPanel(u *attentionPart) {
 
 // dropPanel multiplies a panel by dropout's mask.
 func (l *attentionPanels) dropPanel(x []float32, u *attentionPart) {
-	var room [attentionTile]uint32
+	var room [attentionMost]uint32
 	words := room[:u.cols]
 	threshold, factor := uint64(l.Drop*(1<<32)), l.dropFactors()
 	for r := range u.rows {

@@ -210,7 +210,7 @@ func (l *attentionPanels) column(t *attentionPart, withQ bool) {
 	if l.DV.Wanted() {
 		l.finiteG = packPanels(l.gp, g.data, g.rs, t.rows, l.ValueDim, 1)
 	}
-	var seen [attentionTile / panelCols]int // keys, by each panel
+	var seen [attentionMost / panelCols]int // keys, by each panel
 	for r := 0; r < t.rows; r += panelCols {
 		u, ok := l.panel(t, r)
 		if !ok {
@@ -245,7 +245,7 @@ func (l *attentionPanels) turn(tile, panel []float32, n int) {
 
 // addKeys adds the product of the transpose of a tile of pairs and x, which is packed in panels, to sums of keys. Sixteen
 // keys at a time begin at the first queries that see one of them.
-func (l *attentionPanels) addKeys(sum, tile, panels []float32, t *attentionPart, seen *[attentionTile / panelCols]int, x block[float32], n int, finite bool, factor float32) {
+func (l *attentionPanels) addKeys(sum, tile, panels []float32, t *attentionPart, seen *[attentionMost / panelCols]int, x block[float32], n int, finite bool, factor float32) {
 	width := wholePanels(n)
 	if t.cover == coverSome && !finite {
 		l.combinePairs(t, block[float32]{sum, width, 1}, block[float32]{tile, l.ld, 1}, true, x, n, factor)

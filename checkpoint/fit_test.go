@@ -362,7 +362,7 @@ func TestSolveIsGriewanksFormula(t *testing.T) {
 		Dear:   checkpoint.Menu{Keeps: a, Forward: checkpoint.Phase{Time: 1}, Backward: checkpoint.Phase{Peak: a, Time: 1}},
 		Region: checkpoint.Menu{Forward: checkpoint.Phase{Time: 1}, Backward: checkpoint.Phase{Peak: a, Time: 1}},
 	}
-	for n := 1; n <= 40; n++ {
+	for n := 1; n <= 36; n += 5 {
 		costs := make([]checkpoint.Cost, n)
 		for i := range costs {
 			costs[i] = c
@@ -380,6 +380,9 @@ func TestSolveIsGriewanksFormula(t *testing.T) {
 
 // 100 blocks that differ, a fifth of the bytes.
 func TestSolve100(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a second, and ten times that under the race detector")
+	}
 	costs := randomCosts(rand.New(rand.NewPCG(9, 9)), 100)
 	plain := checkpoint.All(100).Estimate(costs)
 	fit, err := checkpoint.Solve(costs, plain.Peak/5)

@@ -791,7 +791,7 @@ func TestFailingAllocations(t *testing.T) {
 	host, err := memory.NewDevice(memory.Config{Name: "host", Reserve: 1 << 30})
 	require.NoError(t, err)
 	for _, v := range variants(t, &hostSaver{host}) {
-		if !slices.Contains([]string{"recursive", "mixed", "some-offloaded"}, v.name) {
+		if !slices.Contains([]string{"recursive", "mixed", "some-offloaded"}, v.name) || testing.Short() && v.name != "mixed" {
 			continue
 		}
 		t.Run(v.name, func(t *testing.T) {

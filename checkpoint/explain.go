@@ -34,7 +34,7 @@ type OpReport struct {
 // Gradients must be clear when it is called. In a dry run's world, on a virtual device, it works as well, and its times mean
 // nothing.
 func Explain(sess *autograd.Session, f func(s *autograd.Scope) *autograd.Value) (*Explanation, error) {
-	w := &watcher{rows: map[memory.Site]int{}, seen: map[uint64]bool{}}
+	w := &watcher{rows: map[memory.Site]int{}, seen: map[storage]bool{}}
 	err := sess.Step(context.Background(), func(s *autograd.Scope) error {
 		w.clock = time.Now()
 		f(s.WithMemo(w).WithSaver(w)).Backward(s)
@@ -74,10 +74,10 @@ func (e *Explanation) String() string {
 type watcher struct {
 	ops   []OpReport
 	rows  map[memory.Site]int
-	seen  map[uint64]bool // storages that are counted
-	at    memory.Site     // on whose behalf a region keeps something
-	clock time.Time       // when the last op ended
-	again bool            // a second run is on
+	seen  map[storage]bool // those that are counted
+	at    memory.Site      // on whose behalf a region keeps something
+	clock time.Time        // when the last op ended
+	again bool             // a second run is on
 }
 
 // watcherOf finds the watcher behind a scope's memo.
@@ -108,9 +108,16 @@ func (w *watcher) row(at memory.Site) *OpReport {
 
 // first tells whether a storage is met for the first time.
 func (w *watcher) first(b *memory.Buffer) bool {
-	known := w.seen[b.ID()]
-	w.seen[b.ID()] = true
+	id := storage{b.ID(), b.Version()}
+	known := w.seen[id]
+	w.seen[id] = true
 	return !known
+}
+
+// storage tells buffers apart, and what was in them before and after a write in place.
+type storage struct {
+	id      uint64
+	version uint32
 }
 
 // saved notes what becomes of a storage that a gradient reads within a region.

@@ -63,7 +63,7 @@ type conv2DOp struct {
 	bias bool
 }
 
-var conv2DRule = &autograd.Rule{Name: "conv2d", Cast: autograd.CastLow, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}, Dear: true}
+var conv2DRule = &autograd.Rule{Name: "conv2d", Cast: autograd.CastLow, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}, Over: overInput, Dear: true}
 
 func (conv2DOp) Rule() *autograd.Rule { return conv2DRule }
 
@@ -152,21 +152,20 @@ func (o conv2DOp) Backward(b *autograd.Bwd) {
 func conv2DBackward[T kernel.Float](o conv2DOp, b *autograd.Bwd) {
 	p := o.geometry(b.InSpec(0), b.InSpec(1))
 	g, size := tensor.Data[T](b.Grad(0)), b.OutSpec(0).DType.Size()
-	if dst, add := b.Into(0); dst != nil {
-		dx, w := tensor.Data[T](dst), tensor.Data[T](b.In(1))
-		b.Par(p.InputWork(size).Chunks, func(lane, c int) { kernel.ConvInput(&p, dx, add, g, w, b.Lane(lane), c) })
-	}
 	if dst, add := b.Into(1); dst != nil {
 		dw, x, parts := tensor.Data[T](dst), tensor.Data[T](b.In(0)), kernel.View[T](b.Shared())
 		b.Par(p.WeightWork(size).Chunks, func(lane, c int) { kernel.ConvWeight(&p, dw, add, g, x, parts, b.Lane(lane), c) })
 		b.Par(p.WeightFinishChunks(), func(_, c int) { kernel.ConvWeightFinish(&p, dw, add, parts, c) })
 	}
-	if !o.bias {
-		return
+	if o.bias {
+		if dst, add := b.Into(2); dst != nil {
+			k := o.sums(&p)
+			kernel.PutSums(tensor.Data[T](dst), add, channelSums[T](&b.Run, &k, g, nil, nil)[:p.O])
+		}
 	}
-	if dst, add := b.Into(2); dst != nil {
-		k := o.sums(&p)
-		kernel.PutSums(tensor.Data[T](dst), add, channelSums[T](&b.Run, &k, g, nil, nil)[:p.O])
+	if dst, add := b.Into(0); dst != nil {
+		dx, w := tensor.Data[T](dst), tensor.Data[T](b.In(1))
+		b.Par(p.InputWork(size).Chunks, func(lane, c int) { kernel.ConvInput(&p, dx, add, g, w, b.Lane(lane), c) })
 	}
 }
 

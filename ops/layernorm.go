@@ -43,11 +43,11 @@ type layerNormOp struct {
 }
 
 var (
-	layerNormRule = &autograd.Rule{Name: "layer_norm", Reads: [][]autograd.Ref{
+	layerNormRule = &autograd.Rule{Name: "layer_norm", Over: overGrad, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.In(1), autograd.Out(1)},
 		{autograd.In(0), autograd.Out(1)},
 	}}
-	layerNormPlainRule = &autograd.Rule{Name: "layer_norm", Reads: [][]autograd.Ref{
+	layerNormPlainRule = &autograd.Rule{Name: "layer_norm", Over: overGrad, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.Out(1)},
 	}}
 )
@@ -121,10 +121,14 @@ func (o layerNormOp) Backward(b *autograd.Bwd) {
 }
 
 func layerNormBackward[T kernel.Float](o layerNormOp, b *autograd.Bwd) {
-	layerNormInput[T](o, b)
-	if !o.weight {
-		return
+	if o.weight {
+		layerNormParams[T](o, b)
 	}
+	layerNormInput[T](o, b) // last, over g
+}
+
+// layerNormParams is the gradients of weight and bias.
+func layerNormParams[T kernel.Float](o layerNormOp, b *autograd.Bwd) {
 	dw, addW := b.Into(1)
 	var db *tensor.Tensor
 	var addB bool

@@ -26,9 +26,12 @@ func Linear(s *autograd.Scope, x, w, b *autograd.Value) *autograd.Value {
 	return autograd.Apply(s, linearOp{bias: true}, x, w, b)
 }
 
+// overInput: the gradient of input 0 does not read it, and is made last, when nobody reads it any more.
+var overInput = [][]autograd.Ref{{autograd.In(0)}}
+
 type linearOp struct{ bias bool }
 
-var linearRule = &autograd.Rule{Name: "linear", Cast: autograd.CastLow, Dear: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
+var linearRule = &autograd.Rule{Name: "linear", Cast: autograd.CastLow, Dear: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}, Over: overInput}
 
 func (linearOp) Rule() *autograd.Rule { return linearRule }
 
@@ -80,14 +83,6 @@ func linearBackward[T kernel.Float](o linearOp, b *autograd.Bwd) {
 	rows, k := matrix(b.InSpec(0), 1)
 	n := b.InSpec(1).Dim(0)
 	g := tensor.Data[T](b.Grad(0))
-	if dx, add := b.Into(0); dx != nil {
-		gemm(&b.Run, b.Shared(), kernel.GEMM[T]{
-			M: rows, N: k, K: n,
-			A: g, LDA: n,
-			B: tensor.Data[T](b.In(1)), LDB: k,
-			C: tensor.Data[T](dx), LDC: k, Add: add,
-		})
-	}
 	if dw, add := b.Into(1); dw != nil {
 		gemm(&b.Run, b.Shared(), kernel.GEMM[T]{
 			M: n, N: k, K: rows,
@@ -96,10 +91,17 @@ func linearBackward[T kernel.Float](o linearOp, b *autograd.Bwd) {
 			C: tensor.Data[T](dw), LDC: k, Add: add,
 		})
 	}
-	if !o.bias {
-		return
+	if o.bias {
+		if db, add := b.Into(2); db != nil {
+			columnSums(&b.Run, b.Shared(), db, add, g, n)
+		}
 	}
-	if db, add := b.Into(2); db != nil {
-		columnSums(&b.Run, b.Shared(), db, add, g, n)
+	if dx, add := b.Into(0); dx != nil {
+		gemm(&b.Run, b.Shared(), kernel.GEMM[T]{
+			M: rows, N: k, K: n,
+			A: g, LDA: n,
+			B: tensor.Data[T](b.In(1)), LDB: k,
+			C: tensor.Data[T](dx), LDC: k, Add: add,
+		})
 	}
 }

@@ -35,11 +35,11 @@ type rmsNormOp struct {
 }
 
 var (
-	rmsNormRule = &autograd.Rule{Name: "rms_norm", Reads: [][]autograd.Ref{
+	rmsNormRule = &autograd.Rule{Name: "rms_norm", Over: overGrad, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.In(1), autograd.Out(1)},
 		{autograd.In(0), autograd.Out(1)},
 	}}
-	rmsNormPlainRule = &autograd.Rule{Name: "rms_norm", Reads: [][]autograd.Ref{
+	rmsNormPlainRule = &autograd.Rule{Name: "rms_norm", Over: overGrad, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.Out(1)},
 	}}
 )
@@ -105,7 +105,14 @@ func (o rmsNormOp) Backward(b *autograd.Bwd) {
 func rmsNormBackward[T kernel.Float](o rmsNormOp, b *autograd.Bwd) {
 	rows, cols := matrix(b.InSpec(0), 1)
 	g, x, rstd := tensor.Data[T](b.Grad(0)), tensor.Data[T](b.In(0)), tensor.Data[T](b.Out(1))
-	if dst, add := b.Into(0); dst != nil {
+	if o.weight {
+		if dw, add := b.Into(1); dw != nil {
+			p, parts := kernel.NewRMSNormWeight(rows, cols), kernel.View[float64](b.Shared())
+			b.Par(p.Chunks(), func(_, c int) { kernel.RMSNormWeightPart(p, g, x, rstd, parts, c) })
+			kernel.RMSNormWeightFinish(p, tensor.Data[T](dw), add, parts)
+		}
+	}
+	if dst, add := b.Into(0); dst != nil { // last, over g
 		var w []T
 		if o.weight {
 			w = tensor.Data[T](b.In(1))
@@ -115,13 +122,5 @@ func rmsNormBackward[T kernel.Float](o rmsNormOp, b *autograd.Bwd) {
 			lo, hi := kernel.RowRange(rows, cols, c)
 			kernel.RMSNormBackward(dx[lo*cols:hi*cols], add, g[lo*cols:hi*cols], x[lo*cols:hi*cols], w, rstd[lo:hi], cols)
 		})
-	}
-	if !o.weight {
-		return
-	}
-	if dw, add := b.Into(1); dw != nil {
-		p, parts := kernel.NewRMSNormWeight(rows, cols), kernel.View[float64](b.Shared())
-		b.Par(p.Chunks(), func(_, c int) { kernel.RMSNormWeightPart(p, g, x, rstd, parts, c) })
-		kernel.RMSNormWeightFinish(p, tensor.Data[T](dw), add, parts)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/thimble-ml/thimble/examples/internal/gosource"
 	"github.com/thimble-ml/thimble/examples/internal/mnist"
 	"github.com/thimble-ml/thimble/nn"
-	"github.com/thimble-ml/thimble/ops"
 )
 
 // problem is a model with its data.
@@ -121,13 +120,6 @@ func text(ctx context.Context, c settings) (*problem, error) {
 			return m, m.Forward, nil
 		},
 	}, nil
-}
-
-// loss is the mean cross-entropy of what forward gives.
-func loss(s *autograd.Scope, forward nn.Forward, x, y *autograd.Value) *autograd.Value {
-	return s.Do("loss", func(s *autograd.Scope) *autograd.Value {
-		return ops.CrossEntropy(s, forward(s, x), y)
-	})
 }
 
 // count tells how many rows of logits are highest at their label.

@@ -13,6 +13,7 @@ import (
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/offload"
+	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/optim"
 	"github.com/thimble-ml/thimble/tensor"
 	"github.com/thimble-ml/thimble/train"
@@ -39,6 +40,7 @@ type job struct {
 
 	dev     *memory.Device
 	sess    *autograd.Session
+	model   any
 	forward nn.Forward
 	cosine  *optim.CosineAnnealing
 	window  *train.Window
@@ -118,21 +120,19 @@ func (j *job) start() (err error) {
 	if j.dev, err = memory.NewDevice(memory.Config{}); err != nil {
 		return err
 	}
-	if j.sess, err = autograd.New(autograd.Config{Device: j.dev, Seed: j.Seed, Workers: j.Threads}); err != nil {
+	if j.sess, err = autograd.New(autograd.Config{Device: j.dev, Seed: j.Seed, Workers: j.Threads, NoOverwrite: !j.rung.inPlace}); err != nil {
 		return err
 	}
 	if err := j.openStore(); err != nil {
 		return err
 	}
-	model, forward, err := j.buildAway()
-	if err != nil {
+	if j.model, j.forward, err = j.buildAway(); err != nil {
 		return err
 	}
-	j.forward = forward
-	if err := j.rung.set(model); err != nil {
+	if err := j.rung.set(j.model); err != nil {
 		return err
 	}
-	opt, cosine, err := j.rung.optimizer(nn.Params(model), j.problem, j.Steps, j.stateStore())
+	opt, cosine, err := j.rung.optimizer(nn.Params(j.model), j.problem, j.Steps, j.stateStore())
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (j *job) update(s *autograd.Scope) error {
 		if err != nil {
 			return err
 		}
-		l := loss(j.saver(s), j.forward, s.Input(batch.X), s.Input(batch.Y))
+		l := j.lossOf(j.saver(s), s.Input(batch.X), s.Input(batch.Y))
 		j.loss += l.Item() / float64(j.rung.micro)
 		updated, err := j.window.Backward(s, l)
 		if err != nil {
@@ -185,6 +185,16 @@ func (j *job) update(s *autograd.Scope) error {
 		}
 	}
 	return nil
+}
+
+// lossOf is the mean cross-entropy of what the model gives, by the fused head if the rung and the model have one.
+func (j *job) lossOf(s *autograd.Scope, x, y *autograd.Value) *autograd.Value {
+	if m, ok := j.model.(*nn.GPT); ok && j.rung.fused {
+		return m.Loss(s, x, y)
+	}
+	return s.Do("loss", func(s *autograd.Scope) *autograd.Value {
+		return ops.CrossEntropy(s, j.forward(s, x), y)
+	})
 }
 
 // train runs all steps and gives the median time of one, in milliseconds.

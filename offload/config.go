@@ -76,7 +76,8 @@ type Config struct {
 	Place func(Item) Tier
 
 	// Dir is the existing folder in which the store makes its own. Default: the system's folder for temporary files,
-	// which on some systems is memory.
+	// which on some systems is memory. A process that is killed leaves its folder, thimble-offload-PID-*, behind; nothing
+	// ever reads it.
 	Dir string
 
 	// BlockBytes and Blocks are the ring: Blocks pieces of BlockBytes each, a multiple of 4096, plus 4096 to align them.

@@ -400,3 +400,18 @@ func TestReadAhead(t *testing.T) {
 	require.Less(t, st.Misses*10, st.Hits, "%d blocks of %d were not read ahead", st.Misses, st.Hits+st.Misses)
 	require.Less(t, st.Read*10, st.Written*11, "a block is read once, or twice if two ops saved it")
 }
+
+// TestLock: the host device is locked in RAM as far as the system allows; where it does not, the store says so and works.
+func TestLock(t *testing.T) {
+	r := newRig(t, false)
+	defer r.close()
+	r.adamw()
+	r.store = r.open(offload.Config{Tier: offload.Host, Lock: true})
+	r.ok(2)
+	st := r.store.Stats()
+	require.True(t, st.Locked > 0 || st.LockErr != nil)
+	if st.LockErr != nil {
+		require.ErrorContains(t, st.LockErr, "memory: host: ")
+		require.ErrorContains(t, st.LockErr, "could not be locked in RAM")
+	}
+}

@@ -215,6 +215,12 @@ func TestSaveRefuses(t *testing.T) {
 	other := newGPT(t, options{})
 	defer other.end(t)
 	refused(train.State{Model: []any{g.model, other.model}}, "belongs to another session")
+	steps, err := train.NewWindow(g.opt, train.WindowConfig{Micro: 1, Schedule: g.sched})
+	require.NoError(t, err)
+	refused(train.State{Model: g.model, Window: steps}, "the window steps a schedule: want it as State.Schedule")
+	scaled, err := train.NewWindow(g.opt, train.WindowConfig{Micro: 1, Scaler: noScaler{}})
+	require.NoError(t, err)
+	refused(train.State{Model: g.model, Window: scaled}, "the window has a loss scaler: want it as State.Scaler")
 	require.NoError(t, g.ema.Swap())
 	refused(g.state(), "Swap them back")
 	require.NoError(t, g.ema.Swap())
@@ -234,6 +240,51 @@ func TestSaveRefuses(t *testing.T) {
 
 // wrapped hides all but what windows need.
 type wrapped struct{ optim.Optimizer }
+
+// noScaler is a scaler that nobody asks.
+type noScaler struct{ train.Scaler }
+
+// A scaler is saved by its functions, a second loader or schedule by State and Load.
+func TestParts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	build := func() (*gpt, *float64, train.State) {
+		g, factor := newGPT(t, options{}), new(float64)
+		state := func() map[string]float64 { return map[string]float64{"scale": *factor} }
+		load := func(m map[string]float64) error {
+			if m["scale"] <= 0 {
+				return errMine
+			}
+			*factor = m["scale"]
+			return nil
+		}
+		st := train.State{Model: g.model, Optimizer: g.opt, Scaler: train.Func(state, load), Parts: map[string]train.Part{"second": train.Of(g.loader)}}
+		return g, factor, st
+	}
+	g, factor, st := build()
+	defer g.end(t)
+	*factor = 65536
+	g.run(t, 2, nil)
+	require.NoError(t, train.Save(path, st))
+	h, factor, st := build()
+	defer h.end(t)
+	_, err := train.Load(path, st)
+	require.NoError(t, err)
+	require.Equal(t, 65536.0, *factor)
+	require.Equal(t, g.loader.State(), h.loader.State())
+
+	*factor = -1 // which Load refuses: nothing changes, the loader, loaded before it, neither
+	before := h.loader.State()
+	g.run(t, 3, nil)
+	bad := st
+	bad.Scaler = train.Func(func() map[string]float64 { return map[string]float64{"scale": -1} }, func(map[string]float64) error { return nil })
+	bad.Parts = map[string]train.Part{"second": train.Of(g.loader)}
+	require.NoError(t, train.Save(path, bad))
+	_, err = train.Load(path, st)
+	require.ErrorIs(t, err, errMine)
+	require.ErrorContains(t, err, "scaler: ")
+	require.Equal(t, before, h.loader.State())
+	require.Equal(t, -1.0, *factor)
+}
 
 // Gradients half added are not a state.
 func TestSaveRefusesStaleGradients(t *testing.T) {

@@ -3,9 +3,10 @@
 package kerneltest
 
 import (
+	"slices"
 	"time"
 
-	"golang.org/x/sys/cpu"
+	"github.com/thimble-ml/thimble/internal/kernel"
 )
 
 //go:generate go -C ../_gen/peak run main.go -out ../../kerneltest/peak_amd64.s
@@ -18,7 +19,7 @@ func multiplyAdds(n int)
 // Peak is how many float32 operations a nanosecond one core does at best, measured for about a millisecond: what a product
 // could reach. It is 0 where products do not use AVX2.
 func Peak() float64 {
-	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
+	if has := kernel.CPUFeatures(); !slices.Contains(has, "avx2") || !slices.Contains(has, "fma") {
 		return 0
 	}
 	const n, flop = 100_000, 12 * 8 * 2

@@ -184,6 +184,9 @@ func (b *Bwd) In(i int) *tensor.Tensor { return b.must(&b.in[i], "input", i) }
 // Out is output i as Forward left it, under the same condition.
 func (b *Bwd) Out(i int) *tensor.Tensor { return b.must(&b.out[i], "output", i) }
 
+// Inputs is how many inputs the op has.
+func (b *Bwd) Inputs() int { return len(b.node.in) }
+
 // InSpec is the spec of input i (of the broadcast view, for a Broadcast op), always there. For kernels that do not take
 // half types it says Float32.
 func (b *Bwd) InSpec(i int) tensor.Spec { return b.node.inSpec(i) }

@@ -152,6 +152,16 @@ func (o conv2DOp) Backward(b *autograd.Bwd) {
 func conv2DBackward[T kernel.Float](o conv2DOp, b *autograd.Bwd) {
 	p := o.geometry(b.InSpec(0), b.InSpec(1))
 	g, size := tensor.Data[T](b.Grad(0)), b.OutSpec(0).DType.Size()
+	input := func() {
+		if dst, add := b.Into(0); dst != nil {
+			dx, w := tensor.Data[T](dst), tensor.Data[T](b.In(1))
+			b.Par(p.InputWork(size).Chunks, func(lane, c int) { kernel.ConvInput(&p, dx, add, g, w, b.Lane(lane), c) })
+		}
+	}
+	first := meets(b, 1, 2)
+	if first {
+		input()
+	}
 	if dst, add := b.Into(1); dst != nil {
 		dw, x, parts := tensor.Data[T](dst), tensor.Data[T](b.In(0)), kernel.View[T](b.Shared())
 		b.Par(p.WeightWork(size).Chunks, func(lane, c int) { kernel.ConvWeight(&p, dw, add, g, x, parts, b.Lane(lane), c) })
@@ -163,9 +173,8 @@ func conv2DBackward[T kernel.Float](o conv2DOp, b *autograd.Bwd) {
 			kernel.PutSums(tensor.Data[T](dst), add, channelSums[T](&b.Run, &k, g, nil, nil)[:p.O])
 		}
 	}
-	if dst, add := b.Into(0); dst != nil {
-		dx, w := tensor.Data[T](dst), tensor.Data[T](b.In(1))
-		b.Par(p.InputWork(size).Chunks, func(lane, c int) { kernel.ConvInput(&p, dx, add, g, w, b.Lane(lane), c) })
+	if !first {
+		input()
 	}
 }
 

@@ -121,10 +121,16 @@ func (o layerNormOp) Backward(b *autograd.Bwd) {
 }
 
 func layerNormBackward[T kernel.Float](o layerNormOp, b *autograd.Bwd) {
+	first := meets(b, 1, 2)
+	if first {
+		layerNormInput[T](o, b)
+	}
 	if o.weight {
 		layerNormParams[T](o, b)
 	}
-	layerNormInput[T](o, b) // last, over g
+	if !first {
+		layerNormInput[T](o, b)
+	}
 }
 
 // layerNormParams is the gradients of weight and bias.

@@ -83,6 +83,20 @@ func linearBackward[T kernel.Float](o linearOp, b *autograd.Bwd) {
 	rows, k := matrix(b.InSpec(0), 1)
 	n := b.InSpec(1).Dim(0)
 	g := tensor.Data[T](b.Grad(0))
+	input := func() {
+		if dx, add := b.Into(0); dx != nil {
+			gemm(&b.Run, b.Shared(), kernel.GEMM[T]{
+				M: rows, N: k, K: n,
+				A: g, LDA: n,
+				B: tensor.Data[T](b.In(1)), LDB: k,
+				C: tensor.Data[T](dx), LDC: k, Add: add,
+			})
+		}
+	}
+	first := meets(b, 1, 2)
+	if first {
+		input()
+	}
 	if dw, add := b.Into(1); dw != nil {
 		gemm(&b.Run, b.Shared(), kernel.GEMM[T]{
 			M: n, N: k, K: rows,
@@ -96,12 +110,22 @@ func linearBackward[T kernel.Float](o linearOp, b *autograd.Bwd) {
 			columnSums(&b.Run, b.Shared(), db, add, g, n)
 		}
 	}
-	if dx, add := b.Into(0); dx != nil {
-		gemm(&b.Run, b.Shared(), kernel.GEMM[T]{
-			M: rows, N: k, K: n,
-			A: g, LDA: n,
-			B: tensor.Data[T](b.In(1)), LDB: k,
-			C: tensor.Data[T](dx), LDC: k, Add: add,
-		})
+	if !first {
+		input()
 	}
+}
+
+// meets tells whether the gradient of input 0 goes where that of another one goes, which is added to it: then it must be
+// made first. Otherwise it may be made last, over what the others read.
+func meets(b *autograd.Bwd, others ...int) bool {
+	d, _ := b.Into(0)
+	for _, i := range others {
+		if i >= b.Inputs() || d == nil {
+			continue
+		}
+		if o, _ := b.Into(i); o != nil && o.Buffer() == d.Buffer() {
+			return true
+		}
+	}
+	return false
 }

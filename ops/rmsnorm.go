@@ -105,6 +105,23 @@ func (o rmsNormOp) Backward(b *autograd.Bwd) {
 func rmsNormBackward[T kernel.Float](o rmsNormOp, b *autograd.Bwd) {
 	rows, cols := matrix(b.InSpec(0), 1)
 	g, x, rstd := tensor.Data[T](b.Grad(0)), tensor.Data[T](b.In(0)), tensor.Data[T](b.Out(1))
+	input := func() {
+		if dst, add := b.Into(0); dst != nil {
+			var w []T
+			if o.weight {
+				w = tensor.Data[T](b.In(1))
+			}
+			dx := tensor.Data[T](dst)
+			b.Par(kernel.RowChunks(rows, cols), func(_, c int) {
+				lo, hi := kernel.RowRange(rows, cols, c)
+				kernel.RMSNormBackward(dx[lo*cols:hi*cols], add, g[lo*cols:hi*cols], x[lo*cols:hi*cols], w, rstd[lo:hi], cols)
+			})
+		}
+	}
+	first := meets(b, 1)
+	if first {
+		input()
+	}
 	if o.weight {
 		if dw, add := b.Into(1); dw != nil {
 			p, parts := kernel.NewRMSNormWeight(rows, cols), kernel.View[float64](b.Shared())
@@ -112,15 +129,7 @@ func rmsNormBackward[T kernel.Float](o rmsNormOp, b *autograd.Bwd) {
 			kernel.RMSNormWeightFinish(p, tensor.Data[T](dw), add, parts)
 		}
 	}
-	if dst, add := b.Into(0); dst != nil { // last, over g
-		var w []T
-		if o.weight {
-			w = tensor.Data[T](b.In(1))
-		}
-		dx := tensor.Data[T](dst)
-		b.Par(kernel.RowChunks(rows, cols), func(_, c int) {
-			lo, hi := kernel.RowRange(rows, cols, c)
-			kernel.RMSNormBackward(dx[lo*cols:hi*cols], add, g[lo*cols:hi*cols], x[lo*cols:hi*cols], w, rstd[lo:hi], cols)
-		})
+	if !first {
+		input()
 	}
 }

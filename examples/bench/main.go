@@ -39,6 +39,7 @@ type settings struct {
 	threads int
 	steps   int // that are timed
 	infer   bool
+	blocks  bool // recomputed in backward
 	saved   bool
 	json    bool
 }
@@ -53,6 +54,7 @@ func parse(args []string, errw io.Writer) (c settings, err error) {
 	f.IntVar(&c.threads, "threads", 0, "workers (default: all processors)")
 	f.IntVar(&c.steps, "steps", 5, "steps to time, after two that are not")
 	f.BoolVar(&c.infer, "infer", false, "forward pass only, without gradients")
+	f.BoolVar(&c.blocks, "checkpoint", false, "keep only the inputs of blocks, and run each again in backward")
 	f.BoolVar(&c.saved, "saved", false, "list what backward keeps of a step instead of timing one")
 	f.BoolVar(&c.json, "json", false, "print the figures as one JSON object on standard output, and nothing else there")
 	if err := f.Parse(args); err != nil {
@@ -72,6 +74,8 @@ func parse(args []string, errw io.Writer) (c settings, err error) {
 		return c, fmt.Errorf("bench: argument %q: want flags only, see -help", f.Arg(0))
 	case c.batch < 1 || c.steps < 1 || c.threads < 0:
 		return c, fmt.Errorf("bench: batch %d, steps %d, threads %d: want positive numbers", c.batch, c.steps, c.threads)
+	case c.blocks && !c.model.blocks:
+		return c, fmt.Errorf("bench: -checkpoint with -model %s: want a model of blocks", c.model.name)
 	case c.saved && (c.infer || c.json):
 		return c, fmt.Errorf("bench: -saved lists what a training step keeps: want neither -infer nor -json with it")
 	}

@@ -104,6 +104,15 @@ func TestInfer(t *testing.T) {
 	require.Equal(t, *infer.PredictedPeak, *infer.MeasuredPeak)
 }
 
+// TestCheckpoint: blocks that run again keep less, and train the same.
+func TestCheckpoint(t *testing.T) {
+	small := []string{"-batch", "4", "-steps", "1", "-layers", "3"}
+	plain, again := timed(t, small...), timed(t, append(small, "-checkpoint")...)
+	require.Less(t, again.ByKind[memory.Activation], plain.ByKind[memory.Activation])
+	require.Equal(t, plain.LossLast, again.LossLast)
+	require.Equal(t, *again.PredictedPeak, *again.MeasuredPeak)
+}
+
 func TestSaved(t *testing.T) {
 	var out, errw bytes.Buffer
 	require.NoError(t, bench(context.Background(), []string{"-model", "mlp", "-batch", "2", "-saved"}, &out, &errw))
@@ -127,6 +136,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"-model", "resnet"}, `bench: model "resnet": want one of babygpt, gpt2, mlp, cnn, vit`},
 		{[]string{"-batch", "-1"}, "want positive numbers"},
 		{[]string{"-steps", "0"}, "want positive numbers"},
+		{[]string{"-model", "cnn", "-checkpoint"}, "want a model of blocks"},
 		{[]string{"-saved", "-infer"}, "want neither"},
 		{[]string{"-model", "mlp", "-layers", "3"}, "and a GPT"},
 		{[]string{"-tokens", "-3"}, "want positive numbers"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/checkpoint"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
@@ -27,7 +28,8 @@ type benchModel struct {
 	classes int   // the target is ids below this
 	build   func(*autograd.Session) (lossModel, error)
 
-	gpt nn.GPTConfig // of the GPTs, whose size can be changed
+	gpt    nn.GPTConfig // of the GPTs, whose size can be changed
+	blocks bool         // the model is a chain of them
 }
 
 // lossModel is a model that knows its loss.
@@ -48,7 +50,7 @@ var models = []benchModel{
 	},
 	{
 		name: "vit", batch: 64, unit: "img", units: 1, flop: 3*vitFLOP - 2*64*192*48, infer: vitFLOP,
-		x: []int{3, 32, 32}, classes: 10, build: newViT,
+		x: []int{3, 32, 32}, classes: 10, build: newViT, blocks: true,
 	},
 }
 
@@ -65,7 +67,7 @@ func gptModel(name string, batch, tokens int, cfg nn.GPTConfig) benchModel {
 	c, l := cfg.Dim, cfg.Layers
 	flop := 2 * float64(l*(12*c*c+2*tokens*c)+cfg.Vocab*c)
 	return benchModel{
-		gpt: cfg, name: name, batch: batch, unit: "tok", units: tokens, flop: 3 * flop, infer: flop,
+		gpt: cfg, blocks: true, name: name, batch: batch, unit: "tok", units: tokens, flop: 3 * flop, infer: flop,
 		x: []int{tokens}, y: []int{tokens}, ids: cfg.Vocab, classes: cfg.Vocab,
 		build: func(sess *autograd.Session) (lossModel, error) { return nn.NewGPT(sess, cfg) },
 	}
@@ -88,6 +90,16 @@ func (m *benchModel) sized(layers, tokens int) (*benchModel, error) {
 
 func newViT(sess *autograd.Session) (lossModel, error) {
 	return nn.NewViT(sess, nn.ViTConfig{Image: 32, Patch: 4, Channels: 3, Dim: 192, Heads: 3, Layers: 6, Classes: 10})
+}
+
+// recompute has each block of a model keep its input alone.
+func recompute(net lossModel) {
+	switch m := net.(type) {
+	case *nn.GPT:
+		m.Chain = checkpoint.Chain(checkpoint.PerBlock)
+	case *nn.ViT:
+		m.Chain = checkpoint.Chain(checkpoint.PerBlock)
+	}
 }
 
 // newMLP is 784 -> 512 -> ReLU -> 512 -> ReLU -> 10.

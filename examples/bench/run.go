@@ -50,6 +50,9 @@ func start(c settings) (j *job, err error) {
 	if j.net, err = c.model.build(j.sess); err != nil {
 		return nil, err
 	}
+	if c.blocks {
+		recompute(j.net)
+	}
 	if !c.infer {
 		if j.opt, err = optim.NewAdamW(nn.Params(j.net), optim.AdamWConfig{LR: 3e-4, WeightDecay: 0.1}); err != nil {
 			return nil, err

@@ -81,6 +81,7 @@ var comparisons = []comparison{
 	{model: "cnn", batch: 64, threads: 2, steps: 15},
 	{model: "vit", batch: 64, threads: 2, steps: 5},
 	{model: "babygpt", batch: 8, threads: 2, steps: 5, infer: true},
+	{model: "babygpt", batch: 8, threads: 2, steps: 5, checkpoint: true},
 	{model: "mlp", batch: 128, threads: 2, steps: 20, peer: gorgonia},
 }
 

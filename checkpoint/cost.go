@@ -178,7 +178,7 @@ func (m *meter) dry(f nn.Forward) (menu Menu, err error) {
 		}
 		m.bufs, m.live, m.act, m.peak = map[uint64]memory.Event{}, 0, 0, Phase{}
 		old := s.Device().SetTrace(m.event)
-		defer s.Device().SetTrace(old)
+		defer func() { s.Device().SetTrace(old) }()
 		y := f(s, x)
 		menu.Forward = m.phase(0)
 		menu.Keeps = m.act

@@ -72,7 +72,7 @@ func dryPasses(r *rig, ln checkpoint.Line, sc checkpoint.Schedule, passes int, o
 		defer x.Release()
 		v := s.Input(x).RequireGrad()
 		old := r.dev.SetTrace(w.event)
-		defer r.dev.SetTrace(old)
+		defer func() { r.dev.SetTrace(old) }()
 		y := checkpoint.Chain(func(int) checkpoint.Schedule { return sc }, opts...)(s, v, fs)
 		sum := s.Do("head", func(s *autograd.Scope) *autograd.Value { return headOp(s, y) })
 		for range passes - 1 {

@@ -112,11 +112,11 @@ func (l *Loader) checkOrder() error {
 			return errors.New("BatchSampler excludes Batch, Shuffle, DropLast and Sampler: it decides what they would")
 		}
 	case c.Batch < 1:
-		return fmt.Errorf("Batch is %d: want 1 or more items, or a BatchSampler", c.Batch)
+		return fmt.Errorf("the field Batch is %d: want 1 or more items, or a BatchSampler", c.Batch)
 	case c.Sampler != nil && c.Shuffle:
-		return errors.New("Sampler excludes Shuffle: a sampler gives the order itself")
+		return errors.New("a Sampler excludes Shuffle: a sampler gives the order itself")
 	case c.DropLast && c.Sampler == nil && c.Batch > l.items:
-		return fmt.Errorf("Batch is %d with DropLast: want at most %d, the items of the data set, or no batch is ever full", c.Batch, l.items)
+		return fmt.Errorf("the field Batch is %d with DropLast: want at most %d, the items of the data set, or no batch is ever full", c.Batch, l.items)
 	}
 	return nil
 }
@@ -125,9 +125,9 @@ func (l *Loader) checkWorkers() error {
 	c := &l.cfg
 	switch {
 	case c.Workers < 0 || c.Prefetch < 0 || c.QueueBytes < 0 || c.Timeout < 0:
-		return fmt.Errorf("Workers %d, Prefetch %d, QueueBytes %d, Timeout %v: want 0 or more", c.Workers, c.Prefetch, c.QueueBytes, c.Timeout)
+		return fmt.Errorf("fields Workers %d, Prefetch %d, QueueBytes %d, Timeout %v: want 0 or more", c.Workers, c.Prefetch, c.QueueBytes, c.Timeout)
 	case c.Workers == 0 && (c.Prefetch > 0 || c.QueueBytes > 0 || c.Timeout > 0):
-		return fmt.Errorf("Prefetch %d, QueueBytes %d, Timeout %v without Workers: nothing is read ahead or waited for", c.Prefetch, c.QueueBytes, c.Timeout)
+		return fmt.Errorf("fields Prefetch %d, QueueBytes %d, Timeout %v without Workers: nothing is read ahead or waited for", c.Prefetch, c.QueueBytes, c.Timeout)
 	}
 	return nil
 }

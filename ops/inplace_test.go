@@ -27,8 +27,7 @@ func TestOverwritingChangesNoBit(t *testing.T) {
 				for i, apart := range []bool{true, false} {
 					j := r.job(t, autograd.Config{NoOverwrite: apart}, in, dt, plain)
 					j.sess.SetRand(tensor.Stream{Seed: seed})
-					var body func(s *autograd.Scope) error
-					body = func(s *autograd.Scope) error { res[i] = j.once(s); return nil }
+					body := func(s *autograd.Scope) error { res[i] = j.once(s); return nil }
 					plan, err := j.sess.Plan(func(s *autograd.Scope) error { j.once(s); return nil }, autograd.PlanConfig{Steps: 1})
 					require.NoError(t, err)
 					for _, u := range plan.InPlace {

@@ -27,8 +27,9 @@ func touchRead[T any](slices ...[]T) {
 	var sink T
 	for _, x := range slices {
 		if len(x) > 0 {
-			sink = x[0]
-			sink = x[len(x)-1]
+			for _, i := range [2]int{0, len(x) - 1} {
+				sink = x[i]
+			}
 		}
 	}
 	_ = sink

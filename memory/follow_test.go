@@ -179,3 +179,10 @@ func TestFollowAroundWhatIsHeld(t *testing.T) {
 	held.Release()
 	require.NoError(t, d.Close())
 }
+
+func alloc(t *testing.T, d *memory.Device, n int64) *memory.Buffer {
+	t.Helper()
+	b, err := d.Alloc(n, memory.Other, memory.Site{})
+	require.NoError(t, err)
+	return b
+}

@@ -24,13 +24,6 @@ func rss(t *testing.T) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-func alloc(t *testing.T, d *memory.Device, n int64) *memory.Buffer {
-	t.Helper()
-	b, err := d.Alloc(n, memory.Other, memory.Site{})
-	require.NoError(t, err)
-	return b
-}
-
 // Law 7, and the resident set follows: up when pages are written, down by Trim, in the middle of the arena and above.
 func TestTrimShrinksResidentSet(t *testing.T) {
 	d := newDevice(t, memory.Config{})

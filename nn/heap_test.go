@@ -1,3 +1,7 @@
+//go:build !race
+
+// Under the race detector the arena is on Go's heap.
+
 package nn_test
 
 import (

@@ -53,7 +53,7 @@ func TestRows(t *testing.T) {
 		if i > 0 {
 			require.Less(t, *f.Arena, *base.Arena, "%s fits, none does not", f.Name)
 		}
-		if f.RSS != nil && f.Host == 0 {
+		if f.RSS != nil && f.Host == 0 && !testing.Short() { // the race detector, which has another resident set, runs with -short
 			require.InDelta(t, *f.Arena, *f.RSS, max(float64(*f.Arena)/10, 8<<20), "%s: law M5", f.Name)
 		}
 	}

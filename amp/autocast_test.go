@@ -29,10 +29,12 @@ type rig struct {
 	made []*tensor.Tensor
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T) *rig { return newRigWith(t, 2) }
+
+func newRigWith(t *testing.T, workers int) *rig {
 	dev, err := memory.NewDevice(memory.Config{})
 	require.NoError(t, err)
-	sess, err := autograd.New(autograd.Config{Device: dev, Seed: 1, Workers: 2})
+	sess, err := autograd.New(autograd.Config{Device: dev, Seed: 1, Workers: workers})
 	require.NoError(t, err)
 	r := &rig{t: t, dev: dev, sess: sess}
 	t.Cleanup(func() {

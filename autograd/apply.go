@@ -32,9 +32,9 @@ type work struct {
 func Apply(s *Scope, op Op, in ...*Value) *Value {
 	ss := s.live(op.Rule().Name)
 	if s.m.Cast.On() {
-		cast := s.castInputs(op, in)
-		defer s.endCasts(cast, in)
-		in = cast
+		var made []*Value
+		in, made = s.castInputs(op, in)
+		defer s.endCasts(made)
 	}
 	w := ss.takeWork(s, op)
 	defer w.end()
@@ -49,9 +49,9 @@ func Apply(s *Scope, op Op, in ...*Value) *Value {
 func ApplyN(s *Scope, op Op, in ...*Value) []*Value {
 	ss := s.live(op.Rule().Name)
 	if s.m.Cast.On() {
-		cast := s.castInputs(op, in)
-		defer s.endCasts(cast, in)
-		in = cast
+		var made []*Value
+		in, made = s.castInputs(op, in)
+		defer s.endCasts(made)
 	}
 	w := ss.takeWork(s, op)
 	defer w.end()

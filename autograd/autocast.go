@@ -30,18 +30,20 @@ type CastPolicy struct{ Low tensor.DType }
 func (p CastPolicy) On() bool { return isHalf(p.Low) }
 
 // castInputs gives the inputs of op under the policy: those that the op wants in another dtype go through a recorded cast.
-func (s *Scope) castInputs(op Op, in []*Value) []*Value {
-	to := s.castTo(op, in)
+// It gives a copy, or the caller's arguments would be on Go's heap in every call, and the casts that it made.
+func (s *Scope) castInputs(op Op, in []*Value) (out, made []*Value) {
+	out = append([]*Value(nil), in...)
+	to := s.castTo(op, out)
 	if to == nil {
-		return in
+		return out, nil
 	}
-	out := make([]*Value, len(in))
-	for i, v := range in {
-		if out[i] = v; to(v) != v.DType() {
-			out[i] = Cast(s.with(func(m *Modes) { m.Cast = CastPolicy{} }), v, to(v))
+	for i, v := range out {
+		if dt := to(v); dt != v.DType() {
+			out[i] = Cast(s.with(func(m *Modes) { m.Cast = CastPolicy{} }), v, dt)
+			made = append(made, out[i])
 		}
 	}
-	return out
+	return out, made
 }
 
 // castTo gives the dtype that each input is cast to, or nil if none is.
@@ -75,9 +77,9 @@ func (s *Scope) castTo(op Op, in []*Value) func(*Value) tensor.DType {
 }
 
 // endCasts lets go of the casts that castInputs made.
-func (s *Scope) endCasts(cast, in []*Value) {
-	for i, v := range cast {
-		if v != nil && v != in[i] && !v.gone() {
+func (s *Scope) endCasts(made []*Value) {
+	for _, v := range made {
+		if !v.gone() {
 			s.Free(v)
 		}
 	}

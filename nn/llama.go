@@ -183,14 +183,14 @@ func (l *LlamaLayer) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Val
 func (l *LlamaLayer) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value {
 	y := s.Do("attention", func(s *autograd.Scope) *autograd.Value {
 		h := l.InputLayernorm.Forward(s, x)
-		return ops.AddInPlace(s, l.SelfAttn.forward(s, h, cache, true), x)
+		return residual(s, l.SelfAttn.forward(s, h, cache, true), x)
 	})
 	if mine {
 		s.Free(x)
 	}
 	z := s.Do("mlp", func(s *autograd.Scope) *autograd.Value {
 		h := l.PostAttentionLayernorm.Forward(s, y)
-		return ops.AddInPlace(s, l.MLP.forward(s, h, true), y)
+		return residual(s, l.MLP.forward(s, h, true), y)
 	})
 	s.Free(y)
 	return z

@@ -85,7 +85,18 @@ func (b *Block) add(s *autograd.Scope, h, x *autograd.Value) *autograd.Value {
 	if d != h {
 		s.Free(h)
 	}
-	return ops.AddInPlace(s, d, x)
+	return residual(s, d, x)
+}
+
+// residual is h + x, written over h, which nothing has saved. Under autocast h may be of a half type and x in float32: then
+// the sum is a new value in float32, as the sums along the residual stream are torch's.
+func residual(s *autograd.Scope, h, x *autograd.Value) *autograd.Value {
+	if h.DType() == x.DType() {
+		return ops.AddInPlace(s, h, x)
+	}
+	y := ops.Add(s, h, x)
+	s.Free(h)
+	return y
 }
 
 // GPT is a decoder-only transformer with learned positions and a head that shares the embedding's table (Radford et al.,

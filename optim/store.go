@@ -3,6 +3,7 @@ package optim
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/tensor"
@@ -88,18 +89,21 @@ func (r *room) flush() error {
 	return nil
 }
 
-// giveUp waits for what a Step that failed has begun, and forgets it.
-func (r *room) giveUp() {
-	slots := []Slot{r.undo}
+// slots are all that are open.
+func (r *room) slots() []Slot {
+	list := []Slot{r.undo}
 	for _, st := range r.stored {
 		if st != nil {
-			slots = append(slots, st.slots[0], st.slots[1])
+			list = append(list, st.slots[0], st.slots[1])
 		}
 	}
-	for _, s := range slots {
-		if s != nil {
-			_ = s.Flush()
-		}
+	return slices.DeleteFunc(list, func(s Slot) bool { return s == nil })
+}
+
+// giveUp waits for what a Step that failed has begun, and forgets it.
+func (r *room) giveUp() {
+	for _, s := range r.slots() {
+		_ = s.Flush()
 	}
 }
 
@@ -114,16 +118,8 @@ func (r *room) flip() {
 // release gives everything back.
 func (r *room) release() {
 	releaseAll(r.state)
-	slots := []Slot{r.undo}
-	for _, st := range r.stored {
-		if st != nil {
-			slots = append(slots, st.slots[0], st.slots[1])
-		}
-	}
-	for _, s := range slots {
-		if s != nil {
-			_ = s.Close()
-		}
+	for _, s := range r.slots() {
+		_ = s.Close()
 	}
 	*r = room{}
 }

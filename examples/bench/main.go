@@ -14,23 +14,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 
 	"github.com/thimble-ml/thimble"
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/examples/internal/row"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := bench(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { row.Main(bench) }
 
 // settings say what to time.
 type settings struct {

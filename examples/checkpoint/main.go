@@ -14,8 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,13 +24,7 @@ import (
 
 func main() {
 	row.ServeChild(serve)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := depths(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	row.Main(depths)
 }
 
 // serve runs one row in the child process.

@@ -14,8 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 
@@ -25,13 +23,7 @@ import (
 
 func main() {
 	row.ServeChild(serve)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := ladder(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	row.Main(ladder)
 }
 
 // serve runs one rung in the child process.

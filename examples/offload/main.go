@@ -16,8 +16,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 
@@ -28,13 +26,7 @@ import (
 
 func main() {
 	row.ServeChild(serve)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := tiers(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	row.Main(tiers)
 }
 
 // serve runs one row in the child process.

@@ -29,6 +29,39 @@ func (b *blocks[T]) open(o Strided[T]) {
 	}
 }
 
+// blockPair goes through elements [lo, hi) of a destination and a source, a block at a time:
+//
+//	for p.open(dst, src, lo, hi); p.more(); {
+//		d, s := p.at()
+//		...fill d, or add to it
+//		p.put(d)
+//	}
+//
+// (A function that takes the body as a value would move the blocks to Go's heap.)
+type blockPair[D, S any] struct {
+	d      blocks[D]
+	s      blocks[S]
+	lo, hi int
+}
+
+func (p *blockPair[D, S]) open(dst Strided[D], src Strided[S], lo, hi int) {
+	p.d.open(dst)
+	p.s.open(src)
+	p.lo, p.hi = lo, hi
+}
+
+func (p *blockPair[D, S]) more() bool { return p.lo < p.hi }
+
+func (p *blockPair[D, S]) at() (d []D, s []S) {
+	n := min(expBlock, p.hi-p.lo)
+	return p.d.at(p.lo, n), p.s.at(p.lo, n)
+}
+
+func (p *blockPair[D, S]) put(d []D) {
+	p.d.put(p.lo, d)
+	p.lo += len(d)
+}
+
 // at gives elements [pos, pos+n) of the row-major order: themselves, or a copy that lasts until the next call.
 func (b *blocks[T]) at(pos, n int) []T {
 	if b.flat {

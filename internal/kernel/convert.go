@@ -8,15 +8,11 @@ func Convert[D Float, S Number | uint8](dst Strided[D], add bool, src Strided[S]
 		convertRow(dst.Data[lo:hi], add, src.Data[lo:hi])
 		return
 	}
-	var d blocks[D]
-	var s blocks[S]
-	d.open(dst)
-	s.open(src)
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
-		row := d.at(lo, n)
-		convertRow(row, add, s.at(lo, n))
-		d.put(lo, row)
+	var p blockPair[D, S]
+	for p.open(dst, src, lo, hi); p.more(); {
+		d, s := p.at()
+		convertRow(d, add, s)
+		p.put(d)
 	}
 }
 

@@ -37,109 +37,91 @@ func (h Half) Round(dst []uint16, src []float32) {
 
 // Widen fills elements [lo, hi), in row-major order, of dst with src, or adds it.
 func Widen(h Half, dst Strided[float32], add bool, src Strided[uint16], lo, hi int) {
-	var d blocks[float32]
-	var s blocks[uint16]
 	var room [expBlock]float32
-	d.open(dst)
-	s.open(src)
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
-		row := d.at(lo, n)
-		if add {
-			h.Widen(room[:n], s.at(lo, n))
-			addRow(row, row, room[:n])
+	var p blockPair[float32, uint16]
+	for p.open(dst, src, lo, hi); p.more(); {
+		d, s := p.at()
+		if x := room[:len(d)]; add {
+			h.Widen(x, s)
+			addRow(d, d, x)
 		} else {
-			h.Widen(row, s.at(lo, n))
+			h.Widen(d, s)
 		}
-		d.put(lo, row)
+		p.put(d)
 	}
 }
 
 // Round fills elements [lo, hi), in row-major order, of dst with src rounded, or with the rounded sum of both.
 func Round(h Half, dst Strided[uint16], add bool, src Strided[float32], lo, hi int) {
-	var d blocks[uint16]
-	var s blocks[float32]
 	var room [expBlock]float32
-	d.open(dst)
-	s.open(src)
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
-		row, x := d.at(lo, n), s.at(lo, n)
-		if add {
-			h.Widen(room[:n], row)
-			addRow(room[:n], room[:n], x)
-			x = room[:n]
+	var p blockPair[uint16, float32]
+	for p.open(dst, src, lo, hi); p.more(); {
+		d, s := p.at()
+		if x := room[:len(d)]; add {
+			h.Widen(x, d)
+			addRow(x, x, s)
+			s = x
 		}
-		h.Round(row, x)
-		d.put(lo, row)
+		h.Round(d, s)
+		p.put(d)
 	}
 }
 
 // AccumulateHalf adds elements [lo, hi), in row-major order, of src to dst.
 func AccumulateHalf(h Half, dst, src Strided[uint16], lo, hi int) {
-	var d, s blocks[uint16]
 	var a, b [expBlock]float32
-	d.open(dst)
-	s.open(src)
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
-		row := d.at(lo, n)
-		h.Widen(a[:n], row)
-		h.Widen(b[:n], s.at(lo, n))
-		addRow(a[:n], a[:n], b[:n])
-		h.Round(row, a[:n])
-		d.put(lo, row)
+	var p blockPair[uint16, uint16]
+	for p.open(dst, src, lo, hi); p.more(); {
+		d, s := p.at()
+		x, y := a[:len(d)], b[:len(d)]
+		h.Widen(x, d)
+		h.Widen(y, s)
+		addRow(x, x, y)
+		h.Round(d, x)
+		p.put(d)
 	}
 }
 
 // Quantize fills elements [lo, hi), in row-major order, of dst with src rounded to a half type, in float32.
 func Quantize(h Half, dst, src Strided[float32], lo, hi int) {
-	var d, s blocks[float32]
 	var room [expBlock]uint16
-	d.open(dst)
-	s.open(src)
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
-		row := d.at(lo, n)
-		h.Round(room[:n], s.at(lo, n))
-		h.Widen(row, room[:n])
-		d.put(lo, row)
+	var p blockPair[float32, float32]
+	for p.open(dst, src, lo, hi); p.more(); {
+		d, s := p.at()
+		x := room[:len(d)]
+		h.Round(x, s)
+		h.Widen(d, x)
+		p.put(d)
 	}
 }
 
 // AccumulateTo64 adds elements [lo, hi), in row-major order, of src to dst.
 func AccumulateTo64(h Half, dst Strided[float64], src Strided[uint16], lo, hi int) {
-	var d blocks[float64]
-	var s blocks[uint16]
 	var room [expBlock]float32
-	d.open(dst)
-	s.open(src)
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
-		row := d.at(lo, n)
-		h.Widen(room[:n], s.at(lo, n))
-		for i, v := range room[:n] {
-			row[i] += float64(v)
+	var p blockPair[float64, uint16]
+	for p.open(dst, src, lo, hi); p.more(); {
+		d, s := p.at()
+		x := room[:len(d)]
+		h.Widen(x, s)
+		for i, v := range x {
+			d[i] += float64(v)
 		}
-		d.put(lo, row)
+		p.put(d)
 	}
 }
 
 // AccumulateFrom64 adds elements [lo, hi), in row-major order, of src to dst: in float64, rounded once.
 func AccumulateFrom64(h Half, dst Strided[uint16], src Strided[float64], lo, hi int) {
-	var d blocks[uint16]
-	var s blocks[float64]
 	var room [expBlock]float32
-	d.open(dst)
-	s.open(src)
-	for ; lo < hi; lo += expBlock {
-		n := min(expBlock, hi-lo)
-		row := d.at(lo, n)
-		h.Widen(room[:n], row)
-		for i, v := range s.at(lo, n) {
-			room[i] = Odd32(float64(room[i]) + v)
+	var p blockPair[uint16, float64]
+	for p.open(dst, src, lo, hi); p.more(); {
+		d, s := p.at()
+		x := room[:len(d)]
+		h.Widen(x, d)
+		for i, v := range s {
+			x[i] = Odd32(float64(x[i]) + v)
 		}
-		h.Round(row, room[:n])
-		d.put(lo, row)
+		h.Round(d, x)
+		p.put(d)
 	}
 }

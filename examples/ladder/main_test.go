@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,42 +29,68 @@ func skipIfShort(t *testing.T) {
 	}
 }
 
-// climbed runs the program with -json and gives its rows.
-func climbed(t *testing.T, args ...string) []row.Row {
+// rowsOf runs the program with -json and gives its rows by name, and their names.
+func rowsOf(t *testing.T, args ...string) (rows map[string]row.Row, names []string) {
 	t.Helper()
 	var out, errw bytes.Buffer
 	chart := filepath.Join(t.TempDir(), "chart.png")
 	require.NoError(t, ladder(context.Background(), append(args, "-json", "-chart", chart), &out, &errw), "%s", errw.String())
-	rows, err := row.ReadJSON(&out) // one array, and nothing else
+	list, err := row.ReadJSON(&out) // one array, and nothing else
 	require.NoError(t, err)
 	require.FileExists(t, chart)
-	return rows
+	rows = map[string]row.Row{}
+	for _, r := range list {
+		require.Equal(t, *r.PredictedPeak, *r.MeasuredPeak, r.Name)
+		require.Equal(t, *r.MeasuredPeak, r.ByKind.Sum())
+		rows[r.Name], names = r, append(names, r.Name)
+	}
+	return rows, names
+}
+
+func namesOf(t *testing.T, model, name string) (names []string) {
+	t.Helper()
+	want, err := findTable(model, name)
+	require.NoError(t, err)
+	for _, r := range want.rungs {
+		names = append(names, r.name)
+	}
+	return names
 }
 
 // TestQuick is the README's command: what is predicted is what is measured, to the byte, the resident set follows the
-// arena (law M5), and the README shows these figures.
+// arena (law M5), each rung takes less than the one it builds on, those that move or recompute change no bit, and the README
+// shows these figures.
 func TestQuick(t *testing.T) {
 	skipIfShort(t)
-	rows := climbed(t, "-quick")
-	names := tables[0].fit("vit").rungs
-	require.Len(t, rows, len(names))
-	for i, r := range rows {
-		require.Equal(t, names[i], r.Name)
+	rows, names := rowsOf(t, "-quick")
+	require.Equal(t, namesOf(t, "vit", "stack"), names)
+	ladder := tablesFor("vit")[0].rungs
+	for i, rung := range ladder {
+		r := rows[rung.name]
+		requireM5(t, r)
 		require.Equal(t, 3, r.Steps)
-		require.Equal(t, *r.PredictedPeak, *r.MeasuredPeak, r.Name)
-		require.Equal(t, *r.MeasuredPeak, r.ByKind.Sum())
 		_, has := r.Accuracy.Value()
 		require.False(t, has)
-		if i > 0 {
-			require.Less(t, r.Peak(), rows[i-1].Peak(), "%s is no rung", r.Name)
+		if i == 0 {
+			continue
 		}
-		requireM5(t, r)
+		above := rows[under(ladder[:i]).name]
+		if rung.kind&side == 0 {
+			require.Less(t, r.Peak(), above.Peak(), "%s is no rung", r.Name)
+		}
+		if rung.name == "all-adamw" {
+			above = rows["micro-batches"]
+		}
+		if rung.kind&exact != 0 {
+			require.Equal(t, above.Loss, r.Loss, "%s changed a bit", r.Name)
+		}
 	}
-	require.Greater(t, float64(rows[0].ByKind[memory.Activation]), 0.8*float64(rows[0].Peak()), "mostly activations")
-	first, _ := rows[0].Loss.Value()
-	require.Equal(t, rows[0].Loss, rows[1].Loss, "in place is bit for bit the same")
-	second, _ := rows[2].Loss.Value()
+	base, all := rows["baseline"], rows["all-adamw"]
+	require.Greater(t, float64(base.ByKind[memory.Activation]), 0.8*float64(base.Peak()), "mostly activations")
+	first, _ := base.Loss.Value()
+	second, _ := rows["micro-batches"].Loss.Value()
 	require.InDelta(t, first, second, 1e-4*first, "micro-batches change rounding only")
+	require.Less(t, 20*all.Peak(), base.Peak(), "the same training in a twentieth")
 	requireInReadme(t, rows)
 }
 
@@ -77,12 +104,12 @@ func requireM5(t *testing.T, r row.Row) {
 }
 
 // requireInReadme fails when the README's table has other byte figures than the program.
-func requireInReadme(t *testing.T, rows []row.Row) {
+func requireInReadme(t *testing.T, rows map[string]row.Row) {
 	t.Helper()
 	text, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	for _, r := range rows {
-		line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(r.Name) + `\b.*$`).FindString(string(text))
+		line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(r.Name) + ` .*MiB.*$`).FindString(string(text))
 		require.NotEmpty(t, line, "README.md has no line for %s", r.Name)
 		want := []string{row.Bytes(*r.PredictedPeak), row.Bytes(*r.MeasuredPeak), row.Bytes(*r.Arena)}
 		for _, w := range want {
@@ -91,78 +118,104 @@ func requireInReadme(t *testing.T, rows []row.Row) {
 	}
 }
 
+// Each technique alone takes what it is for from the baseline, and those that move or recompute change no bit.
 func TestAlone(t *testing.T) {
 	skipIfShort(t)
-	rows := climbed(t, "-model", "mlp", "-table", "alone", "-steps", "2", "-batch", "1024", "-hidden", "64")
-	names := tables[1].fit("mlp").rungs
-	require.Len(t, rows, len(names))
-	for i, r := range rows {
-		require.Equal(t, names[i], r.Name)
-		require.Equal(t, *r.PredictedPeak, *r.MeasuredPeak, r.Name)
-		if i > 0 {
-			require.Less(t, r.Peak(), rows[0].Peak(), r.Name)
+	rows, names := rowsOf(t, "-model", "gpt", "-table", "alone", "-steps", "2", "-batch", "16")
+	require.Equal(t, namesOf(t, "gpt", "alone"), names)
+	base := rows["baseline"]
+	for _, rung := range tablesFor("gpt")[1].rungs {
+		if rung.kind&exact != 0 {
+			require.Equal(t, base.Loss, rows[rung.name].Loss, rung.name)
 		}
 	}
-	base, _ := rows[0].Loss.Value()
-	release, _ := rows[len(rows)-1].Loss.Value()
-	require.Equal(t, base, release, "the same updates, earlier")
-	require.Equal(t, rows[0].Loss, rows[1].Loss, "in place")
+	falls := func(name string, by int64, kinds ...memory.Kind) {
+		t.Helper()
+		var before, after int64
+		for _, k := range kinds {
+			before, after = before+base.ByKind[k], after+rows[name].ByKind[k]
+		}
+		require.Less(t, by*after, before, name)
+	}
+	falls("fused-head-alone", 1, memory.Activation, memory.Temporary)
+	falls("dear-only-alone", 1, memory.Activation)
+	falls("per-block-alone", 2, memory.Activation)
+	falls("sqrt-alone", 1, memory.Activation)
+	falls("micro-batches-alone", 8, memory.Activation)
+	falls("sgd-cosine-alone", 1000, memory.OptState)
+	falls("offload-activations", 4, memory.Activation)
+	falls("offload-optimizer", 4, memory.OptState)
+	falls("offload-parameters", 4, memory.Param)
+	falls("offload-all", 3, memory.Param, memory.Activation, memory.OptState, memory.Grad)
+	for name, r := range rows {
+		if strings.HasPrefix(name, "offload") {
+			require.Positive(t, r.ByKind[memory.Staging], name)
+			requireM5(t, r)
+		}
+	}
 }
 
-// What is on disk changes no loss, and is not on the device.
-func TestOffload(t *testing.T) {
+// The library's defaults take half of what a model of elementary operations takes, for the same loss up to rounding.
+func TestDefaults(t *testing.T) {
 	skipIfShort(t)
-	rows := climbed(t, "-model", "gpt", "-table", "offload", "-steps", "2", "-batch", "8")
-	require.Len(t, rows, 5)
-	for i, r := range rows {
-		require.Equal(t, *r.PredictedPeak, *r.MeasuredPeak, r.Name)
-		require.Equal(t, rows[0].Loss, r.Loss, r.Name)
-		requireM5(t, r)
-		if i > 0 {
-			require.Positive(t, r.ByKind[memory.Staging], r.Name)
+	for _, model := range models {
+		rows, names := rowsOf(t, "-model", model, "-table", "defaults", "-steps", "2", "-batch", "16", "-hidden", "32")
+		require.Equal(t, []string{"naive", "composite", "in-place"}, names)
+		require.Equal(t, rows["composite"].Loss, rows["in-place"].Loss)
+		naive, _ := rows["naive"].Loss.Value()
+		base, _ := rows["in-place"].Loss.Value()
+		require.InDelta(t, base, naive, 1e-3*base)
+		own, best, worst := rows["composite"], rows["in-place"], rows["naive"]
+		require.LessOrEqual(t, best.Peak(), own.Peak(), model)
+		if model != "mlp" {
+			require.Less(t, 3*own.Peak(), 2*worst.Peak(), model)
 		}
 	}
-	require.Less(t, 4*rows[1].ByKind[memory.Activation], rows[0].ByKind[memory.Activation])
-	require.Less(t, 4*rows[2].ByKind[memory.OptState], rows[0].ByKind[memory.OptState])
-	require.Less(t, 4*rows[3].ByKind[memory.Param], rows[0].ByKind[memory.Param])
-	require.Less(t, rows[4].Peak(), min(rows[1].Peak(), rows[2].Peak(), rows[3].Peak()), "all")
 }
 
-// What is computed again changes no loss, and takes less the more of it there is.
-func TestRecompute(t *testing.T) {
-	skipIfShort(t)
-	rows := climbed(t, "-model", "gpt", "-table", "recompute", "-steps", "2", "-batch", "8")
-	require.Len(t, rows, 4)
-	for i, r := range rows {
-		require.Equal(t, *r.PredictedPeak, *r.MeasuredPeak, r.Name)
-		require.Equal(t, rows[0].Loss, r.Loss, r.Name)
-		if i > 0 {
-			require.Less(t, r.Peak(), rows[0].Peak(), r.Name)
-		}
-	}
-	require.Less(t, rows[2].Peak(), rows[1].Peak(), "per block against dear only")
-}
-
+// A whole training has an accuracy, of several seeds where rounding differs.
 func TestTrainsAndTells(t *testing.T) {
 	skipIfShort(t)
-	rows := climbed(t, "-model", "mlp", "-rung", "micro-batches", "-batch", "6000", "-hidden", "16", "-epochs", "1")
+	var out, errw bytes.Buffer
+	err := ladder(context.Background(), []string{"-model", "mlp", "-rung", "micro-batches", "-batch", "6000", "-hidden", "16", "-epochs", "1", "-seeds", "2", "-json", "-chart", ""}, &out, &errw)
+	require.NoError(t, err)
+	var rows []result
+	require.NoError(t, json.Unmarshal(out.Bytes(), &rows))
 	require.Len(t, rows, 1)
-	accuracy, ok := rows[0].Accuracy.Value()
+	r := rows[0]
+	mean, ok := r.Accuracy.Value()
 	require.True(t, ok)
-	require.Greater(t, accuracy, 0.3, "10 updates of a narrow network")
-	require.Equal(t, 10, rows[0].Steps)
+	low, _ := r.AccuracyLow.Value()
+	high, _ := r.AccuracyHigh.Value()
+	require.Less(t, low, high, "two seeds")
+	require.InDelta(t, (low+high)/2, mean, 1e-9)
+	require.Greater(t, low, 0.3, "10 updates of a narrow network")
+	require.Equal(t, 10, r.Steps)
+	require.Equal(t, 2, r.Seeds)
 }
 
 func TestText(t *testing.T) {
 	var out, errw bytes.Buffer
-	err := ladder(context.Background(), []string{"-model", "gpt", "-rung", "baseline", "-batch", "4", "-hidden", "16", "-steps", "2", "-chart", ""}, &out, &errw)
+	err := ladder(context.Background(), []string{"-model", "gpt", "-table", "defaults", "-batch", "4", "-steps", "2", "-chart", ""}, &out, &errw)
 	require.NoError(t, err)
-	require.Contains(t, out.String(), "predicted")
-	require.Contains(t, out.String(), "baseline")
-	require.Contains(t, errw.String(), "[1/1] baseline")
+	for _, text := range []string{"predicted", "composite", "peak by kind", "naive      the model in elementary operations", "one row: go run ./examples/ladder -model gpt -rung NAME"} {
+		require.Contains(t, out.String(), text)
+	}
+	require.Contains(t, errw.String(), "[1/3] naive")
 	for _, line := range strings.Split(out.String(), "\n") {
 		require.LessOrEqual(t, len(line), 160)
 	}
+}
+
+// Trainings that two tables share are run once, exact ones with one seed, and tables about memory are brief.
+func TestTrainings(t *testing.T) {
+	o := options{settings: settings{Model: "mlp", Seed: 1, Accuracy: true}, seeds: 3}
+	shown := tablesFor("mlp")
+	require.Len(t, o.trainings(shown[0], baseline), 3)
+	require.Equal(t, settings{Model: "mlp", Rung: "baseline", Seed: 3, Accuracy: true}, o.trainings(shown[0], baseline)[2])
+	require.Equal(t, []settings{{Model: "mlp", Rung: "baseline", Steps: briefSteps, Seed: 1}}, o.trainings(shown[1], baseline))
+	require.Len(t, o.trainings(shown[0], rung{kind: exact}), 1)
+	require.Equal(t, 1, trainings(o, []table{shown[1], {brief: true, rungs: []rung{baseline}}})-trainings(o, []table{{brief: true, rungs: shown[1].rungs[1:]}}))
 }
 
 // TestMisuse: each error says what was given and what was wanted.
@@ -172,14 +225,14 @@ func TestMisuse(t *testing.T) {
 		args  []string
 		texts []string
 	}{
-		{[]string{"-table", "nothing"}, []string{`table "nothing"`, "want one of stack, alone, recompute, offload"}},
-		{[]string{"-rung", "nothing"}, []string{`rung "nothing"`, "want one of baseline, in-place, fused-head"}},
-		{[]string{"-model", "mlp", "-rung", "per-block", "-batch", "16"}, []string{"rung per-block: the model has no blocks", "want vit or gpt"}},
+		{[]string{"-table", "nothing"}, []string{`table "nothing"`, "want one of stack, alone, defaults"}},
+		{[]string{"-rung", "nothing"}, []string{`rung "nothing"`, "-model vit has baseline, dear-only"}},
+		{[]string{"-model", "mlp", "-rung", "per-block", "-batch", "16"}, []string{`rung "per-block": -model mlp has baseline, micro-batches`}},
 		{[]string{"-data", filepath.Join(empty, "missing")}, []string{"missing", "train-images"}},
 		{[]string{"-data", empty}, []string{empty, "train-images"}},
 		{[]string{"-model", "nothing"}, []string{`model "nothing"`, "want one of vit, mlp, gpt"}},
 		{[]string{"-batch", "-1"}, []string{"batch -1", "want positive"}},
-		{[]string{"-batch", "20"}, []string{"batch 20", "want a multiple of 16"}},
+		{[]string{"-batch", "20", "-rung", "micro-batches"}, []string{"batch 20", "want a multiple of 16"}},
 		{[]string{"-batch", "64000"}, []string{"batch 64000", "want at most 60000"}},
 		{[]string{"-steps", "-1"}, []string{"-1 steps"}},
 		{[]string{"quick"}, []string{`argument "quick"`, "-help"}},

@@ -15,13 +15,13 @@ import (
 
 // problem is a model with its data.
 type problem struct {
-	batch  int     // examples an update, unless -batch says otherwise
-	lr     float64 // of AdamW
-	sgdLR  float64
-	train  data.Dataset
-	test   data.Dataset // nil: there is no accuracy
-	build  func(*autograd.Session) (model any, forward nn.Forward, err error)
-	epochs int
+	batch int     // examples an update, unless -batch says otherwise
+	lr    float64 // of AdamW
+	sgdLR float64
+	train data.Dataset
+	test  data.Dataset // nil: there is no accuracy
+	build func(*autograd.Session) (model any, forward nn.Forward, err error)
+	steps int // updates of a whole training, unless -steps or -epochs says otherwise
 }
 
 // models are the values of -model, the default first; titles say what they are.
@@ -66,7 +66,7 @@ func images(ctx context.Context, c settings, of func(c settings, train *data.Ima
 func mlpProblem(c settings, train *data.Images) (*problem, []int) {
 	pixels := train.H * train.W
 	return &problem{
-		batch: 1024, lr: 2e-3, sgdLR: 0.5, epochs: 3,
+		batch: 1024, lr: 2e-3, sgdLR: 0.5, steps: 180,
 		build: func(sess *autograd.Session) (any, nn.Forward, error) {
 			var net nn.Sequential
 			in := pixels
@@ -88,7 +88,7 @@ func mlpProblem(c settings, train *data.Images) (*problem, []int) {
 // viTProblem is a vision transformer so narrow that its activations are most of its peak.
 func viTProblem(_ settings, train *data.Images) (*problem, []int) {
 	return &problem{
-		batch: 128, lr: 2e-3, sgdLR: 0.1, epochs: 3,
+		batch: 128, lr: 2e-3, sgdLR: 0.1, steps: 250,
 		build: func(sess *autograd.Session) (any, nn.Forward, error) {
 			m, err := nn.NewViT(sess, nn.ViTConfig{Image: train.H, Patch: train.H / 4, Channels: 1, Dim: 32, Heads: 2, Layers: 6, Classes: train.Classes})
 			if err != nil {
@@ -111,7 +111,7 @@ func text(ctx context.Context, c settings) (*problem, error) {
 		return nil, err
 	}
 	return &problem{
-		batch: 32, lr: 2e-3, sgdLR: 0.1, epochs: 1, train: sequences,
+		batch: 32, lr: 2e-3, sgdLR: 0.1, steps: 300, train: sequences,
 		build: func(sess *autograd.Session) (any, nn.Forward, error) {
 			m, err := nn.NewGPT(sess, nn.GPTConfig{Vocab: data.Vocabulary, Context: context, Dim: 64, Heads: 4, Layers: 4})
 			if err != nil {

@@ -19,7 +19,7 @@ func (j *job) openStore() (err error) {
 	if j.rung.away == (away{}) {
 		return nil
 	}
-	j.store, err = offload.Open(offload.Config{Device: j.dev, Tier: offload.Disk, BlockBytes: 64 << 10, MinBytes: 4 << 10})
+	j.store, err = offload.Open(offload.Config{Device: j.dev, Tier: offload.Disk, BlockBytes: 32 << 10, MinBytes: 4 << 10})
 	return err
 }
 

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -27,9 +27,11 @@ type settings struct {
 	Batch   int    // examples an update; 0: the model's
 	Hidden  int    // width of the MLP's hidden layers
 	Steps   int    // updates; 0: Epochs decides
-	Epochs  int    // 0 with 0 Steps: the model's
+	Epochs  int    // 0 with 0 Steps: the model's number of steps
 	Seed    uint64
 	Threads int
+
+	Accuracy bool // is taken at the end, if there are test data
 }
 
 // job is one rung at work.
@@ -47,7 +49,8 @@ type job struct {
 	loader  *data.Loader   // of micro-batches
 	store   *offload.Store // nil: nothing is away
 	epoch   *data.Epoch
-	loss    float64
+	loss    float64   // of the update
+	losses  []float64 // of all
 }
 
 // run builds the model, predicts the peak, trains, and measures.
@@ -78,8 +81,8 @@ func run(ctx context.Context, c settings, p *row.Progress) (r row.Row, err error
 	}
 	r.Measure(j.dev.Stats())
 	r.RSS = meter.Peak()
-	r.StepMS, r.Loss = row.Num(ms), row.Num(j.loss)
-	if j.Epochs > 0 && j.test != nil {
+	r.StepMS, r.Loss = row.Num(ms), row.Num(j.ending())
+	if j.Accuracy && j.test != nil {
 		accuracy, err := j.accuracy(ctx)
 		if err != nil {
 			return r, err
@@ -91,7 +94,7 @@ func run(ctx context.Context, c settings, p *row.Progress) (r row.Row, err error
 
 // load reads the data and fixes the number of updates.
 func (j *job) load(ctx context.Context) (err error) {
-	if j.rung, err = findRung(j.Rung); err != nil {
+	if j.rung, err = findRung(j.Model, j.Rung); err != nil {
 		return err
 	}
 	if j.problem, err = open(ctx, j.settings); err != nil {
@@ -106,11 +109,8 @@ func (j *job) load(ctx context.Context) (err error) {
 	if j.Batch > j.problem.train.Len() {
 		return fmt.Errorf("ladder: batch %d: want at most %d, the examples of the training set", j.Batch, j.problem.train.Len())
 	}
-	if j.Steps == 0 && j.Epochs == 0 {
-		j.Epochs = j.epochs
-	}
-	if j.Epochs > 0 {
-		j.Steps = j.Epochs * j.updates()
+	if j.Steps == 0 {
+		j.Steps = cmp.Or(j.Epochs*j.updates(), j.steps)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (j *job) start() (err error) {
 	if j.dev, err = memory.NewDevice(memory.Config{}); err != nil {
 		return err
 	}
-	if j.sess, err = autograd.New(autograd.Config{Device: j.dev, Seed: j.Seed, Workers: j.Threads, NoOverwrite: !j.rung.inPlace}); err != nil {
+	if j.sess, err = autograd.New(autograd.Config{Device: j.dev, Seed: j.Seed, Workers: j.Threads, NoOverwrite: j.rung.buffers}); err != nil {
 		return err
 	}
 	if err := j.openStore(); err != nil {
@@ -129,9 +129,7 @@ func (j *job) start() (err error) {
 	if j.model, j.forward, err = j.buildAway(); err != nil {
 		return err
 	}
-	if err := j.rung.set(j.model); err != nil {
-		return err
-	}
+	j.rung.set(j.model)
 	opt, cosine, err := j.rung.optimizer(nn.Params(j.model), j.problem, j.Steps, j.stateStore())
 	if err != nil {
 		return err
@@ -193,6 +191,9 @@ func (j *job) lossOf(s *autograd.Scope, x, y *autograd.Value) *autograd.Value {
 		return m.Loss(s, x, y)
 	}
 	return s.Do("loss", func(s *autograd.Scope) *autograd.Value {
+		if j.rung.naive {
+			return naiveLoss(s, j.forward(s, x), y)
+		}
 		return ops.CrossEntropy(s, j.forward(s, x), y)
 	})
 }
@@ -215,14 +216,21 @@ func (j *job) train(ctx context.Context, p *row.Progress) (float64, error) {
 			return 0, err
 		}
 		times = append(times, float64(time.Since(start).Microseconds())/1e3)
+		j.losses = append(j.losses, j.loss)
 		p.Step(step+1, j.loss)
 	}
 	j.epoch.Close()
-	if len(times) == 0 {
-		return math.NaN(), nil
-	}
 	slices.Sort(times)
 	return times[len(times)/2], nil
+}
+
+// ending is the mean loss of the last tenth of the updates.
+func (j *job) ending() float64 {
+	sum, last := 0.0, j.losses[len(j.losses)-(len(j.losses)+9)/10:]
+	for _, loss := range last {
+		sum += loss
+	}
+	return sum / float64(len(last))
 }
 
 // accuracy is the share of test examples whose class has the highest logit, of those in full batches.

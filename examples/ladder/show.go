@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/thimble-ml/thimble"
+	"github.com/thimble-ml/thimble/examples/internal/row"
+)
+
+// show prints the first table as JSON, or all of them for people.
+func show(out io.Writer, o options, done []climbed) error {
+	if o.json {
+		return row.WriteJSON(out, done[0].rows)
+	}
+	fmt.Fprintf(out, "%s; %s\n", titles[o.Model], thimble.Features())
+	for _, c := range done {
+		fmt.Fprintf(out, "\n%s:\n\n", c.title)
+		if err := row.Table(out, c.plain(), c.columns()...); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "\n%s", c.legend())
+	}
+	fmt.Fprintf(out, "\none row: %s -rung NAME\n", o.command())
+	return nil
+}
+
+// columns are those that the ladder adds.
+func (c climbed) columns() (list []row.Column) {
+	if c.name == "stack" {
+		list = append(list, row.Column{Head: "of above", Cell: c.ofAbove})
+	}
+	if c.rows[0].Seeds > 1 {
+		list = append(list, row.Column{Head: fmt.Sprintf("%d seeds", c.rows[0].Seeds), Cell: c.spread})
+	}
+	return list
+}
+
+// ofAbove is the peak in percent of the rung's that row i builds on.
+func (c climbed) ofAbove(i int) string {
+	if i == 0 {
+		return "-"
+	}
+	above := under(c.rungs[:i])
+	for _, r := range c.rows[:i] {
+		if r.rung.name == above.name {
+			return fmt.Sprintf("%.1f%%", 100*float64(c.rows[i].Peak())/float64(r.Peak()))
+		}
+	}
+	return "-"
+}
+
+// spread is the lowest and the highest accuracy of the seeds. A rung that is exact has had one: it has those of the rung
+// that it is added to.
+func (c climbed) spread(i int) string {
+	if c.rows[i].Seeds == 1 {
+		return "-"
+	}
+	low, ok := c.rows[i].AccuracyLow.Value()
+	high, _ := c.rows[i].AccuracyHigh.Value()
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f to %.2f%%", 100*low, 100*high)
+}
+
+// legend says what each row is.
+func (c climbed) legend() string {
+	var b strings.Builder
+	for i, r := range c.rungs {
+		what := r.what
+		switch {
+		case r.kind&side != 0:
+			what += " (beside the ladder: no row builds on it)"
+		case i > 0 && c.name == "stack":
+			what = "and " + what
+		}
+		fmt.Fprintf(&b, "%-*s  %s\n", c.width(), r.name, what)
+	}
+	return b.String()
+}
+
+func (c climbed) width() (n int) {
+	for _, r := range c.rungs {
+		n = max(n, len(r.name))
+	}
+	return n
+}
+
+// command is how the user ran the ladder, so far as it matters for one row.
+func (o options) command() string {
+	s := "go run ./examples/ladder"
+	if o.Model != models[0] {
+		s += " -model " + o.Model
+	}
+	if o.quick {
+		s += " -quick"
+	}
+	return s
+}

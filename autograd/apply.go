@@ -151,6 +151,7 @@ func (w *work) apply(op Op, in []*Value) {
 		w.failIf(w.saveRefs(false))
 	}
 	w.hand(viewer, need)
+	w.traceForward()
 }
 
 // inputs checks the inputs and tells whether the op is recorded.

@@ -258,6 +258,7 @@ func (p *pass) start(v *Value) {
 func (p *pass) visit(n *node) {
 	p.hooks(n)
 	p.take(n)
+	p.traceBackward(n)
 	if !n.leaf && (!p.capture || n.needed) && p.arrived(n) {
 		if n.view != nil && !n.passes(0) {
 			p.passViews(n)

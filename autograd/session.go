@@ -69,6 +69,7 @@ type Session struct {
 	follow     []StepPlan  // placements of the steps to come; the last one stays
 	planID     uint64
 	packed     map[packKey]*packed
+	trace      func(Traced) // see SetTrace
 
 	works  []*work  // room for Apply,
 	calls  []*call  // for backward kernels,

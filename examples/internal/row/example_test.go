@@ -34,10 +34,10 @@ func ExampleTable() {
 		fmt.Println(err)
 	}
 	// Output:
-	// name           predicted  measured  diff  of base     arena  rss  ms/step  loss  accuracy
-	// -------------  ---------  --------  ----  -------  --------  ---  -------  ----  --------
-	// baseline        4.00 MiB         -     -   100.0%  4.00 MiB    -        -     -         -
-	// micro-batches   1.75 MiB         -     -    43.8%  1.75 MiB    -        -     -         -
+	// name           predicted  of base     arena
+	// -------------  ---------  -------  --------
+	// baseline        4.00 MiB   100.0%  4.00 MiB
+	// micro-batches   1.75 MiB    43.8%  1.75 MiB
 	//
 	// peak by kind
 	// name              param  activation

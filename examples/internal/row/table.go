@@ -17,7 +17,8 @@ type Column struct {
 }
 
 // Table writes rows for people to read: the figures, then the peak of each row in its kinds, then the notes. "of base"
-// is the peak in percent of the first row's; "diff" is the predicted minus the measured peak.
+// is the peak in percent of the first row's; "diff" is the predicted minus the measured peak. A column without a figure in
+// any row is left out.
 func Table(w io.Writer, rows []Row, more ...Column) error {
 	if len(rows) == 0 {
 		return nil
@@ -40,7 +41,7 @@ func figures(rows []Row, marks []string, more []Column) string {
 		}
 		g = append(g, line)
 	}
-	return g.String()
+	return g.filled().String()
 }
 
 func (r *Row) cells(base *Row) []string {
@@ -110,6 +111,19 @@ func footnotes(rows []Row) (marks []string, lines string) {
 
 // grid is a table of cells; the first line is its head. The first column is set to the left, the others to the right.
 type grid [][]string
+
+// filled is g without the columns that say nothing in any line.
+func (g grid) filled() grid {
+	for i := len(g[0]) - 1; i >= 0; i-- {
+		if slices.ContainsFunc(g[1:], func(line []string) bool { return line[i] != "-" }) {
+			continue
+		}
+		for n := range g {
+			g[n] = slices.Delete(g[n], i, i+1)
+		}
+	}
+	return g
+}
 
 func (g grid) String() string {
 	width := make([]int, len(g[0]))

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/thimble-ml/thimble/examples/internal/row"
+)
+
+var update = flag.Bool("update", false, "write testdata/rungs.json anew")
+
+func TestMain(m *testing.M) {
+	row.ServeChild(serve)
+	os.Exit(m.Run())
+}
+
+// climbed runs the program with -json and gives what it prints and its rows.
+func climbed(t *testing.T, args ...string) (text string, rows []figures) {
+	t.Helper()
+	var out, errw bytes.Buffer
+	require.NoError(t, vitl16(context.Background(), append(args, "-json"), &out, &errw), "%s", errw.String())
+	_, err := row.ReadJSON(bytes.NewReader(out.Bytes())) // one array, and nothing else
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(out.Bytes(), &rows))
+	return out.String(), rows
+}
+
+// TestPublished: every rung of the article takes no more than it did there, the goals are met, and no figure has moved: a
+// change that moves one runs go test ./examples/vitl16 -args -update and shows the difference.
+func TestPublished(t *testing.T) {
+	if testing.Short() { // the race detector's way to run it takes a minute
+		t.Skip("the whole model")
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	text, rows := climbed(t, "-real", "none", "-chart", "")
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.Sys, before.Sys+200_000_000, "a dry run has no bytes")
+
+	const golden = "testdata/rungs.json"
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(text), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, strings.Split(string(want), "\n"), strings.Split(text, "\n"))
+
+	require.Equal(t, "baseline", rows[0].Name)
+	least := *rows[0].Arena
+	for _, f := range rows {
+		require.Equal(t, int64(303_311_882), f.Parameters)
+		require.Nil(t, f.MeasuredPeak)
+		if f.Published != nil {
+			require.LessOrEqual(t, *f.Arena, *f.Published, f.Name)
+		}
+		least = min(least, *f.Arena)
+	}
+	require.LessOrEqual(t, least, int64(0.27e9), "with a store")
+}
+
+// TestReal: a real step of two micro-batches takes what the dry run of the whole update predicts, to the byte, and rungs that
+// only move or recompute have one loss.
+func TestReal(t *testing.T) {
+	chart := filepath.Join(t.TempDir(), "chart.png")
+	_, rows := climbed(t, "-image", "32", "-dim", "64", "-layers", "3", "-real", "all", "-dir", t.TempDir(), "-chart", chart)
+	require.FileExists(t, chart)
+	require.Len(t, rows, len(all()))
+	loss := map[int]row.Number{}
+	for i, f := range rows {
+		r := all()[i]
+		require.Equal(t, r.name, f.Name)
+		require.Nil(t, f.Published, "another model")
+		require.Equal(t, *f.PredictedPeak, *f.MeasuredPeak, f.Name)
+		require.Equal(t, min(2, r.windows()), f.Micros)
+		if _, same := loss[r.micro]; !same {
+			loss[r.micro] = f.Loss
+		}
+		if r.cast == all()[0].cast {
+			require.Equal(t, loss[r.micro], f.Loss, f.Name)
+		}
+	}
+}
+
+// TestFits: a rung that is too large for the memory at hand, or too long, takes no real step.
+func TestFits(t *testing.T) {
+	_, rows := climbed(t, "-image", "32", "-dim", "64", "-layers", "3", "-memory", "0.012", "-chart", "", "-dir", t.TempDir())
+	real := 0
+	for _, f := range rows {
+		require.Equal(t, f.Micros > 0, f.MeasuredPeak != nil)
+		if f.Micros > 0 {
+			real++
+			require.LessOrEqual(t, *f.Arena, int64(9e6), f.Name)
+		}
+	}
+	require.Positive(t, real)
+	require.Less(t, real, len(rows))
+	_, rows = climbed(t, "-image", "32", "-dim", "64", "-layers", "3", "-for", "-1s", "-chart", "")
+	for _, f := range rows {
+		require.Nil(t, f.MeasuredPeak)
+	}
+}
+
+func TestText(t *testing.T) {
+	var out, errw bytes.Buffer
+	require.NoError(t, vitl16(context.Background(), []string{"-rung", "baseline", "-real", "none", "-chart", ""}, &out, &errw))
+	for _, text := range []string{"303311882 parameters", "the article's rungs", "published", "26.84", "88%"} {
+		require.Contains(t, out.String(), text)
+	}
+	out.Reset()
+	require.NoError(t, vitl16(context.Background(), []string{"-image", "32", "-dim", "64", "-layers", "2", "-real", "none", "-chart", ""}, &out, &errw))
+	require.Contains(t, out.String(), "all-on-disk: ")
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, len(line), 180)
+	}
+	out.Reset()
+	require.NoError(t, vitl16(context.Background(), []string{"-image", "32", "-dim", "64", "-layers", "2", "-rung", "per-block", "-real", "none", "-chart", ""}, &out, &errw))
+	require.NotContains(t, out.String(), "baseline  ")
+}
+
+// TestMisuse: each error says what was given and what was wanted.
+func TestMisuse(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		texts []string
+	}{
+		{[]string{"-rung", "nothing"}, []string{`rung "nothing"`, "want one of baseline, mixed-fp16"}},
+		{[]string{"-real", "some"}, []string{`real "some"`, "want fit, none or all"}},
+		{[]string{"-image", "100"}, []string{"image 100", "multiple of 16"}},
+		{[]string{"-dim", "100"}, []string{"dim 100", "multiple of 64"}},
+		{[]string{"-layers", "0"}, []string{"layers 0", "want positive"}},
+		{[]string{"quick"}, []string{`argument "quick"`, "-help"}},
+		{[]string{"-image", "32", "-dim", "64", "-layers", "1", "-real", "all", "-rung", "all-on-disk", "-dir", "/nowhere/at/all"}, []string{"/nowhere/at/all", "want an existing folder"}},
+	} {
+		var out, errw bytes.Buffer
+		err := vitl16(context.Background(), append(c.args, "-chart", ""), &out, &errw)
+		for _, text := range c.texts {
+			require.ErrorContains(t, err, text, "%v", c.args)
+		}
+	}
+}

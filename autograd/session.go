@@ -35,6 +35,7 @@ type Config struct {
 const (
 	streamTrain = iota // dropout and other ops of a step
 	streamInit         // initial values of parameters
+	streamOwn          // the first of those that NewStream gives
 )
 
 // Session is one goroutine's use of a device: its parameters, streams, workers and the step that is running. No method
@@ -46,6 +47,7 @@ type Session struct {
 	workers *pool.Pool
 	rand    tensor.Stream // streamTrain
 	init    tensor.Stream // streamInit
+	streams uint64        // that NewStream has given
 
 	busy    atomic.Bool // an engine call is running
 	running atomic.Bool // a Step or Plan is running
@@ -121,6 +123,13 @@ func (ss *Session) Rand() tensor.Stream { return ss.rand }
 
 // SetRand sets it, to resume where another session stopped.
 func (ss *Session) SetRand(r tensor.Stream) { ss.rand = r }
+
+// NewStream gives a random stream that nothing else in the session draws from, to an owner who draws at times of its own,
+// such as an optimizer that rounds at random. The n-th call gives the same one wherever the seed is the same.
+func (ss *Session) NewStream() tensor.Stream {
+	ss.streams++
+	return tensor.Stream{Seed: ss.rand.Seed, ID: streamOwn + ss.streams - 1}
+}
 
 // OnClose runs f when the session closes, last registered first: for owners of counted state, such as optimizers.
 func (ss *Session) OnClose(f func()) { ss.closers = append(ss.closers, f) }

@@ -41,6 +41,8 @@ type AdafactorConfig struct {
 	Maximize bool
 	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
 	Store StateStore
+	// Half says how parameters of a half type take an update. Default RoundNearest; it changes nothing for others.
+	Half HalfUpdate
 }
 
 // AdafactorGroup is a set of parameters with hyper-parameters of their own.
@@ -111,6 +113,8 @@ func (c *AdafactorConfig) state(spec tensor.Spec) []moment {
 	return []moment{of("row_var", spec.Dim(-2)), of("col_var", spec.Dim(-1))}
 }
 
+func (c *AdafactorConfig) half() HalfUpdate { return c.Half }
+
 func (c *AdafactorConfig) store() StateStore { return c.Store }
 
 func (c *AdafactorConfig) clone() config {
@@ -122,85 +126,173 @@ func (c *AdafactorConfig) update(*slot, int, int) {
 	panic("optim: Adafactor works on whole parameters")
 }
 
-func (c *AdafactorConfig) scratch(spec tensor.Spec) int64 {
-	if spec.Rank() < 2 {
-		return 0
+// scratch is for sums over columns, and of a half type for the block that is widened.
+func (c *AdafactorConfig) scratch(spec tensor.Spec) (n int64) {
+	block := min(wideBlock, spec.Elems())
+	if spec.Rank() >= 2 {
+		n = 8 * int64(spec.Dim(-1))
+		block = wideRows(spec) * spec.Dim(-1)
 	}
-	return 8 * int64(spec.Dim(-1))
+	if isHalf(spec.DType) {
+		n += 2 * 4 * int64(block)
+	}
+	return n
 }
+
+// wideRows is how many rows of a matrix of a half type are widened at a time.
+func wideRows(spec tensor.Spec) int { return max(1, min(spec.Dim(-2), wideBlock/max(1, spec.Dim(-1)))) }
 
 func (c *AdafactorConfig) step(lane []byte, sl *slot) {
 	switch {
 	case sl.par.Spec().Elems() == 0:
-	case sl.par.Spec().DType == tensor.Float32:
-		newFactored[float32](c, sl, 0x1p-23).step(kernel.View[float64](lane))
+	case sl.double():
+		adafactor(c, sl, lane, inPlace[float64]{sl}, 0x1p-52)
+	case sl.wide != nil:
+		adafactor(c, sl, lane, byBlock{sl.wide}, 0x1p-23)
 	default:
-		newFactored[float64](c, sl, 0x1p-52).step(kernel.View[float64](lane))
+		adafactor(c, sl, lane, inPlace[float32]{sl}, 0x1p-23)
 	}
+}
+
+// source gives the numbers of a parameter and of its gradient, some at a time: those of a half type are widened.
+type source[T kernel.Float] interface {
+	// open gives elements [lo, lo+n); close puts the parameter's back.
+	open(room []byte, lo, n int) (p, g []T)
+	close()
+}
+
+type inPlace[T kernel.Float] struct{ sl *slot }
+
+func (s inPlace[T]) open(_ []byte, lo, n int) (p, g []T) {
+	return piece[T](&s.sl.w, lo, lo+n), piece[T](&s.sl.g, lo, lo+n)
+}
+
+func (inPlace[T]) close() {}
+
+type byBlock struct{ *halfPiece }
+
+func (s byBlock) open(room []byte, lo, n int) (p, g []float32) {
+	s.openWhole(room, lo, n)
+	return s.x.p, s.x.g
 }
 
 // factored is one step of one parameter.
 type factored[T kernel.Float] struct {
-	sl                    *slot
-	p, g                  []T
+	source[T]
+	state                 []tensor.Tensor
+	room                  []byte
+	n, block              int // elements, and those that are open at a time
 	b, eps1, sign, shrink float64
-	alpha, clip           float64
+	clip                  float64
 	matrices, rows, cols  int
+	tall                  int // rows of a block
 }
 
-func newFactored[T kernel.Float](c *AdafactorConfig, sl *slot, least float64) *factored[T] {
-	t := float64(sl.steps + 1)
+// adafactor is a step. least is what stands in for an Eps1 of 0.
+func adafactor[T kernel.Float](c *AdafactorConfig, sl *slot, lane []byte, src source[T], least float64) {
+	spec, t := sl.par.Spec(), float64(sl.steps+1)
 	f := &factored[T]{
-		sl: sl, p: tensor.Data[T](&sl.w), g: tensor.Data[T](&sl.g),
-		b: math.Pow(t, c.BetaDecay), eps1: c.Eps1, sign: 1, shrink: 1 - c.LR*c.WeightDecay, clip: c.Clip,
+		source: src, state: sl.state, room: lane, n: spec.Elems(), block: spec.Elems(),
+		b: math.Pow(t, c.BetaDecay), eps1: c.Eps1, sign: sl.factor, shrink: 1 - c.LR*c.WeightDecay, clip: c.Clip,
 	}
 	if f.eps1 == 0 {
 		f.eps1 = least
 	}
 	if c.Maximize {
-		f.sign = -1
+		f.sign = -f.sign
 	}
-	rms := math.Sqrt(kernel.SumSquares(f.p) / float64(len(f.p)))
-	f.alpha = math.Max(c.Eps2, rms) * math.Min(c.LR, 1/math.Sqrt(t))
-	if spec := sl.par.Spec(); spec.Rank() >= 2 {
+	if sl.wide != nil {
+		f.block = min(f.block, wideBlock)
+	}
+	if spec.Rank() >= 2 {
 		f.rows, f.cols = spec.Dim(-2), spec.Dim(-1)
-		f.matrices = len(f.p) / (f.rows * f.cols)
+		f.matrices, f.tall = f.n/(f.rows*f.cols), f.rows
+		if sl.wide != nil {
+			f.tall = wideRows(spec)
+			f.block = f.tall * f.cols
+		}
+		f.room = lane[8*f.cols:]
 	}
-	return f
+	alpha := math.Max(c.Eps2, math.Sqrt(f.squares()/float64(f.n))) * math.Min(c.LR, 1/math.Sqrt(t))
+	if f.matrices == 0 {
+		f.stepWhole(alpha)
+		return
+	}
+	f.step(kernel.View[float64](lane[:8*f.cols]), alpha)
+}
+
+// squares is the parameter's sum of squares.
+func (f *factored[T]) squares() (sum float64) {
+	for lo := 0; lo < f.n; lo += f.block {
+		p, _ := f.open(f.room, lo, min(f.block, f.n-lo))
+		sum += kernel.SumSquares(p)
+	}
+	return sum
 }
 
 // move is by how much an update with that sum of squares is multiplied.
-func (f *factored[T]) move(squares float64) float64 {
-	return f.alpha / math.Max(1, math.Sqrt(squares/float64(len(f.p)))/f.clip)
+func (f *factored[T]) move(alpha, squares float64) float64 {
+	return alpha / math.Max(1, math.Sqrt(squares/float64(f.n))/f.clip)
 }
 
-func (f *factored[T]) step(sums []float64) {
-	if f.matrices == 0 {
-		v := tensor.Data[T](&f.sl.state[0])
-		squares := kernel.AdafactorWhole(f.p, f.g, v, true, f.b, f.eps1, f.sign, 1, 0)
-		kernel.AdafactorWhole(f.p, f.g, v, false, f.b, f.eps1, f.sign, f.shrink, f.move(squares))
-		return
+// stepWhole is the step of a parameter with one moment for each element.
+func (f *factored[T]) stepWhole(alpha float64) {
+	update := func(fold bool, shrink, move float64) (squares float64) {
+		for lo := 0; lo < f.n; lo += f.block {
+			p, g := f.open(f.room, lo, min(f.block, f.n-lo))
+			v := tensor.Data[T](&f.state[0])[lo:][:len(p)]
+			squares += kernel.AdafactorWhole(p, g, v, fold, f.b, f.eps1, f.sign, shrink, move)
+			if move != 0 {
+				f.close()
+			}
+		}
+		return squares
 	}
+	squares := update(true, 1, 0)
+	update(false, f.shrink, f.move(alpha, squares))
+}
+
+// step is the step of matrices. sums has room for a row.
+func (f *factored[T]) step(sums []float64, alpha float64) {
 	var squares float64
 	for i := range f.matrices {
-		_, g, r, c := f.matrix(i)
-		kernel.AdafactorMoments(r, c, g, f.rows, f.cols, f.b, f.sign, sums)
+		f.moments(i, sums)
 		squares += f.update(i, 1, 0)
 	}
-	move := f.move(squares)
+	move := f.move(alpha, squares)
 	for i := range f.matrices {
 		f.update(i, f.shrink, move)
 	}
 }
 
-// update gives the sum of squares of one matrix's update, and applies it times move if that is not 0.
-func (f *factored[T]) update(i int, shrink, move float64) float64 {
-	p, g, r, c := f.matrix(i)
-	return kernel.AdafactorFactored(p, g, r, c, f.rows, f.cols, f.eps1, f.sign, shrink, move)
+// moments moves the means of matrix i.
+func (f *factored[T]) moments(i int, sums []float64) {
+	r, c := f.means(i)
+	clear(sums)
+	for row := 0; row < f.rows; row += f.tall {
+		r := r[row:min(row+f.tall, f.rows)]
+		_, g := f.open(f.room, (i*f.rows+row)*f.cols, len(r)*f.cols)
+		kernel.AdafactorRows(r, g, f.cols, f.b, f.sign, sums)
+	}
+	kernel.AdafactorCols(c, f.rows, f.b, sums)
 }
 
-// matrix is the i-th matrix of the parameter, its gradient, and the means of its rows and columns.
-func (f *factored[T]) matrix(i int) (p, g, r, c []T) {
-	n := f.rows * f.cols
-	return f.p[i*n:][:n], f.g[i*n:][:n], tensor.Data[T](&f.sl.state[0])[i*f.rows:][:f.rows], tensor.Data[T](&f.sl.state[1])[i*f.cols:][:f.cols]
+// update gives the sum of squares of the update of matrix i, and applies it times move if that is not 0.
+func (f *factored[T]) update(i int, shrink, move float64) (squares float64) {
+	r, c := f.means(i)
+	scale := kernel.AdafactorScale(r, f.eps1)
+	for row := 0; row < f.rows; row += f.tall {
+		r := r[row:min(row+f.tall, f.rows)]
+		p, g := f.open(f.room, (i*f.rows+row)*f.cols, len(r)*f.cols)
+		squares += kernel.AdafactorFactored(p, g, r, c, scale, f.eps1, f.sign, shrink, move)
+		if move != 0 {
+			f.close()
+		}
+	}
+	return squares
+}
+
+// means are the row and column means of matrix i.
+func (f *factored[T]) means(i int) (r, c []T) {
+	return tensor.Data[T](&f.state[0])[i*f.rows:][:f.rows], tensor.Data[T](&f.state[1])[i*f.cols:][:f.cols]
 }

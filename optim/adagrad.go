@@ -30,6 +30,8 @@ type AdagradConfig struct {
 	Maximize bool
 	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
 	Store StateStore
+	// Half says how parameters of a half type take an update. Default RoundNearest; it changes nothing for others.
+	Half HalfUpdate
 }
 
 // AdagradGroup is a set of parameters with hyper-parameters of their own.
@@ -81,6 +83,8 @@ func (c *AdagradConfig) fields() []field {
 
 func (c *AdagradConfig) state(spec tensor.Spec) []moment { return moments(spec, "sum") }
 
+func (c *AdagradConfig) half() HalfUpdate { return c.Half }
+
 func (c *AdagradConfig) store() StateStore { return c.Store }
 
 func (c *AdagradConfig) clone() config {
@@ -89,10 +93,14 @@ func (c *AdagradConfig) clone() config {
 }
 
 func (c *AdagradConfig) update(sl *slot, lo, hi int) {
-	h := kernel.Adagrad{Rate: c.LR / (1 + float64(sl.steps)*c.LRDecay), Eps: c.Eps, WeightDecay: c.WeightDecay, Maximize: c.Maximize, GradScale: 1}
-	if sl.par.Spec().DType == tensor.Float32 {
-		kernel.AdagradStep(&h, piece[float32](&sl.w, lo, hi), piece[float32](&sl.g, lo, hi), stateOf[float32](sl, 0, lo, hi))
+	h := kernel.Adagrad{Rate: c.LR / (1 + float64(sl.steps)*c.LRDecay), Eps: c.Eps, WeightDecay: c.WeightDecay, Maximize: c.Maximize, GradScale: sl.factor}
+	if sl.double() {
+		adagrad(&h, sl.float64s(lo, hi))
 	} else {
-		kernel.AdagradStep(&h, piece[float64](&sl.w, lo, hi), piece[float64](&sl.g, lo, hi), stateOf[float64](sl, 0, lo, hi))
+		adagrad(&h, sl.float32s(lo, hi))
 	}
+}
+
+func adagrad[T kernel.Float](h *kernel.Adagrad, x operands[T]) {
+	kernel.AdagradStep(h, x.p, x.g, x.state[0])
 }

@@ -44,6 +44,7 @@ func (c *AdamConfig) check() error                    { return c.w().check() }
 func (c *AdamConfig) rate() *float64                  { return &c.LR }
 func (c *AdamConfig) fields() []field                 { return c.w().fields() }
 func (c *AdamConfig) state(spec tensor.Spec) []moment { return c.w().state(spec) }
+func (c *AdamConfig) half() HalfUpdate                { return c.Half }
 func (c *AdamConfig) store() StateStore               { return c.Store }
 func (c *AdamConfig) update(sl *slot, lo, hi int)     { c.w().step(true, sl, lo, hi) }
 

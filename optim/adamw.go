@@ -40,6 +40,8 @@ type AdamWConfig struct {
 	AMSGrad bool
 	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
 	Store StateStore
+	// Half says how parameters of a half type take an update. Default RoundNearest; it changes nothing for others.
+	Half HalfUpdate
 }
 
 // BetaPair are two decay rates, made by Betas. The zero value stands for an optimizer's default.
@@ -112,6 +114,8 @@ func (c *AdamWConfig) state(spec tensor.Spec) []moment {
 	return moments(spec, "exp_avg", "exp_avg_sq")
 }
 
+func (c *AdamWConfig) half() HalfUpdate { return c.Half }
+
 func (c *AdamWConfig) store() StateStore { return c.Store }
 
 func (c *AdamWConfig) clone() config {
@@ -127,16 +131,15 @@ func (c *AdamWConfig) step(l2 bool, sl *slot, lo, hi int) {
 	h := kernel.Adam{
 		LR: c.LR, Beta1: c.Betas.b1, Beta2: c.Betas.b2, Eps: c.Eps, WeightDecay: c.WeightDecay,
 		Correct1: 1 - math.Pow(c.Betas.b1, t), Correct2: 1 - math.Pow(c.Betas.b2, t),
-		Maximize: c.Maximize, L2: l2, GradScale: 1,
+		Maximize: c.Maximize, L2: l2, GradScale: sl.factor,
 	}
-	if sl.par.Spec().DType == tensor.Float32 {
-		adam[float32](&h, sl, lo, hi)
+	if sl.double() {
+		adam(&h, sl.float64s(lo, hi))
 	} else {
-		adam[float64](&h, sl, lo, hi)
+		adam(&h, sl.float32s(lo, hi))
 	}
 }
 
-func adam[T kernel.Float](h *kernel.Adam, sl *slot, lo, hi int) {
-	p, g := piece[T](&sl.w, lo, hi), piece[T](&sl.g, lo, hi)
-	kernel.AdamStep(h, p, g, stateOf[T](sl, 0, lo, hi), stateOf[T](sl, 1, lo, hi), stateOf[T](sl, 2, lo, hi))
+func adam[T kernel.Float](h *kernel.Adam, x operands[T]) {
+	kernel.AdamStep(h, x.p, x.g, x.state[0], x.state[1], x.state[2])
 }

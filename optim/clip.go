@@ -7,6 +7,7 @@ import (
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/internal/operand"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
 )
@@ -92,9 +93,6 @@ func (c *clipper) gather(s *autograd.Scope, params []*autograd.Param) error {
 		seen[p] = true
 		if !p.HasGrad() {
 			continue
-		}
-		if dt := p.Spec().DType; dt != tensor.Float32 && dt != tensor.Float64 {
-			return fmt.Errorf("the gradient of parameter %d, %s, is %s: want float32 or float64", i, p.Name(), p.Spec())
 		}
 		c.due = append(c.due, p)
 		if p.Grad() != nil {
@@ -248,33 +246,45 @@ func ScaleGrad(s *autograd.Scope, params []*autograd.Param, k float64) error {
 }
 
 func clipTo(t *tensor.Tensor, lo, hi int, limit float64) {
-	if t.DType() == tensor.Float32 {
+	switch t.DType() {
+	case tensor.Float32:
 		kernel.ClipTo(piece[float32](t, lo, hi), float32(limit))
-		return
+	case tensor.Float64:
+		kernel.ClipTo(piece[float64](t, lo, hi), limit)
+	default:
+		operand.HalfOf(t.DType()).ClipTo(bits(t, lo, hi-lo), float32(limit))
 	}
-	kernel.ClipTo(piece[float64](t, lo, hi), limit)
 }
 
 func finite(x float64) bool { return x-x == 0 }
 
 func sumSquares(t *tensor.Tensor, lo, hi int) float64 {
-	if t.DType() == tensor.Float32 {
-		return kernel.SumSquares(tensor.Data[float32](t)[lo:hi])
+	switch t.DType() {
+	case tensor.Float32:
+		return kernel.SumSquares(piece[float32](t, lo, hi))
+	case tensor.Float64:
+		return kernel.SumSquares(piece[float64](t, lo, hi))
 	}
-	return kernel.SumSquares(tensor.Data[float64](t)[lo:hi])
+	return operand.HalfOf(t.DType()).SumSquares(bits(t, lo, hi-lo))
 }
 
 func multiply(t *tensor.Tensor, lo, hi int, k float64) {
-	if t.DType() == tensor.Float32 {
-		kernel.Multiply(tensor.Data[float32](t)[lo:hi], float32(k))
-		return
+	switch t.DType() {
+	case tensor.Float32:
+		kernel.Multiply(piece[float32](t, lo, hi), float32(k))
+	case tensor.Float64:
+		kernel.Multiply(piece[float64](t, lo, hi), k)
+	default:
+		operand.HalfOf(t.DType()).Multiply(bits(t, lo, hi-lo), float32(k))
 	}
-	kernel.Multiply(tensor.Data[float64](t)[lo:hi], k)
 }
 
 func firstNonFinite(t *tensor.Tensor) int {
-	if t.DType() == tensor.Float32 {
+	switch t.DType() {
+	case tensor.Float32:
 		return kernel.FirstNonFinite(tensor.Data[float32](t))
+	case tensor.Float64:
+		return kernel.FirstNonFinite(tensor.Data[float64](t))
 	}
-	return kernel.FirstNonFinite(tensor.Data[float64](t))
+	return operand.HalfOf(t.DType()).FirstNonFinite(bits(t, 0, t.Elems()))
 }

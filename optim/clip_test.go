@@ -3,6 +3,7 @@ package optim_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func clip(t *testing.T, dt tensor.DType, grads [][]float64, maxNorm float64, opt
 	r.ok(func(s *autograd.Scope) {
 		for i, g := range grads {
 			if g != nil {
-				r.push(s, ps[i], g...)
+				r.give(s, ps[i], g)
 			}
 		}
 		live := r.dev.Stats().Live
@@ -77,6 +78,35 @@ func TestClipGradNormTable(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Gradients of half types are measured and changed as float32, and rounded once.
+func TestClipHalves(t *testing.T) {
+	for _, dt := range []tensor.DType{tensor.Float16, tensor.BFloat16} {
+		norm, after, err := clip(t, dt, [][]float64{{3}, nil, {0, 4}}, 1)
+		require.NoError(t, err)
+		require.Equal(t, 5.0, norm)
+		k := float64(float32(1 / (5 + 1e-6)))
+		require.Equal(t, [][]float64{rounded(dt, []float64{float64(float32(3 * k))}), nil, rounded(dt, []float64{0, float64(float32(4 * k))})}, after)
+
+		_, _, err = clip(t, dt, [][]float64{{1}, {3, inf, nan}}, 1, optim.ErrorIfNonfinite())
+		require.ErrorContains(t, err, "element 1 of the gradient of p1 is the first that is not finite")
+		norm, _, err = clip(t, dt, [][]float64{slices.Repeat([]float64{60000}, 1000)}, inf)
+		require.NoError(t, err)
+		require.InEpsilon(t, rounded(dt, []float64{60000})[0]*math.Sqrt(1000), norm, 1e-6, "the sum is not one of the type")
+
+		r := plainRig(t)
+		p := r.param("p", dt, make([]float64, 3), 3)
+		r.ok(func(s *autograd.Scope) {
+			r.give(s, p, []float64{-3, 0.25, 8})
+			require.NoError(t, optim.ClipGradValue(s, []*autograd.Param{p}, 0.5))
+			require.Equal(t, []float64{-0.5, 0.25, 0.5}, values(p.Grad()))
+			require.NoError(t, optim.ScaleGrad(s, []*autograd.Param{p}, 4))
+			require.Equal(t, []float64{-2, 1, 2}, values(p.Grad()))
+			p.ZeroGrad()
+		})
+		r.close()
 	}
 }
 

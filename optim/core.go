@@ -29,6 +29,9 @@ type core struct {
 	away []*slot // and those that live in a Home, one by one
 
 	broken error // a failed Step could not be taken back
+
+	rand   tensor.Stream // whose words RoundStochastic draws: its seed and ID
+	halves []halfPiece   // one a lane
 }
 
 // slot is one parameter and its state.
@@ -38,6 +41,11 @@ type slot struct {
 	steps int64         // updates that state has seen; 0: state holds nothing yet
 	room                // its state, as config.state names it
 	w, g  tensor.Tensor // value and gradient in the running Step, borrowed
+
+	factor float64    // what gradients are multiplied by in the rule
+	id     uint64     // place in the optimizer
+	base   int        // of a tile: its first element
+	wide   *halfPiece // of a half type: what the rule works on
 }
 
 // config is the hyper-parameters of a group with the rule that they belong to: *SGDConfig or *AdamWConfig.
@@ -50,6 +58,8 @@ type config interface {
 	fields() []field
 	// state lists the tensors kept for a parameter of that spec, by torch's names.
 	state(spec tensor.Spec) []moment
+	// half says how a parameter of a half type takes an update.
+	half() HalfUpdate
 	// store is where that is kept; nil: on the device.
 	store() StateStore
 	// update is the rule, on elements [lo, hi) of a parameter. It runs on any worker.
@@ -121,6 +131,7 @@ func (c *core) open(maker string, groups []members) error {
 	if err := c.allocate(); err != nil {
 		return fmt.Errorf("optim: %s: %w", maker, err)
 	}
+	c.rand = c.ss.NewStream()
 	c.ss.OnClose(c.release)
 	return nil
 }
@@ -133,7 +144,7 @@ func (c *core) add(g int, m members, seen map[*autograd.Param]int) error {
 	if *m.cfg.rate() == 0 {
 		return errors.New("LR is 0: a learning rate has no default, want more than 0 (SetLR takes 0 later)")
 	}
-	if err := m.cfg.check(); err != nil {
+	if err := first(m.cfg.check(), m.cfg.half().check()); err != nil {
 		return err
 	}
 	c.groups = append(c.groups, m.cfg)
@@ -149,7 +160,7 @@ func (c *core) add(g int, m members, seen map[*autograd.Param]int) error {
 			return fmt.Errorf("parameter %d, %s: %w", i, p.Name(), err)
 		}
 		c.params = append(c.params, p)
-		c.slots = append(c.slots, slot{par: p, group: g})
+		c.slots = append(c.slots, slot{par: p, group: g, factor: 1, id: uint64(len(c.slots))})
 	}
 	return nil
 }
@@ -159,7 +170,6 @@ func (c *core) accept(p *autograd.Param) error {
 	if c.ss == nil {
 		c.ss = p.Session()
 	}
-	dt := p.Spec().DType
 	switch {
 	case p.Session() != c.ss:
 		return errors.New("it belongs to another session than the parameters before it: an optimizer has one session")
@@ -167,8 +177,6 @@ func (c *core) accept(p *autograd.Param) error {
 		return errors.New("it was released")
 	case p.Frozen():
 		return errors.New("it is frozen: leave it out, or freeze it after the optimizer is made")
-	case dt != tensor.Float32 && dt != tensor.Float64:
-		return fmt.Errorf("it is %s: want float32 or float64", p.Spec())
 	case c.ss.Device().Forked():
 		return errors.New("the optimizer is made in a dry run, which keeps nothing: make it before Plan")
 	}

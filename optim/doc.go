@@ -20,4 +20,5 @@
 //     WeightDecay, EtaMin) it means zero, and the comment names torch's default. A learning rate has no default.
 //
 // The values are torch's (1.13, checked against its numbers), float32 and float64, each with the arithmetic of its type.
+// Parameters of half types are updated in float32 and rounded as the config's Half says: see HalfUpdate.
 package optim

@@ -30,6 +30,8 @@ type LionConfig struct {
 	Maximize bool
 	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
 	Store StateStore
+	// Half says how parameters of a half type take an update. Default RoundNearest; it changes nothing for others.
+	Half HalfUpdate
 }
 
 // LionGroup is a set of parameters with hyper-parameters of their own.
@@ -81,6 +83,8 @@ func (c *LionConfig) fields() []field {
 
 func (c *LionConfig) state(spec tensor.Spec) []moment { return moments(spec, "exp_avg") }
 
+func (c *LionConfig) half() HalfUpdate { return c.Half }
+
 func (c *LionConfig) store() StateStore { return c.Store }
 
 func (c *LionConfig) clone() config {
@@ -89,10 +93,12 @@ func (c *LionConfig) clone() config {
 }
 
 func (c *LionConfig) update(sl *slot, lo, hi int) {
-	h := kernel.Lion{LR: c.LR, Beta1: c.Betas.b1, Beta2: c.Betas.b2, WeightDecay: c.WeightDecay, Maximize: c.Maximize, GradScale: 1}
-	if sl.par.Spec().DType == tensor.Float32 {
-		kernel.LionStep(&h, piece[float32](&sl.w, lo, hi), piece[float32](&sl.g, lo, hi), stateOf[float32](sl, 0, lo, hi))
+	h := kernel.Lion{LR: c.LR, Beta1: c.Betas.b1, Beta2: c.Betas.b2, WeightDecay: c.WeightDecay, Maximize: c.Maximize, GradScale: sl.factor}
+	if sl.double() {
+		lion(&h, sl.float64s(lo, hi))
 	} else {
-		kernel.LionStep(&h, piece[float64](&sl.w, lo, hi), piece[float64](&sl.g, lo, hi), stateOf[float64](sl, 0, lo, hi))
+		lion(&h, sl.float32s(lo, hi))
 	}
 }
+
+func lion[T kernel.Float](h *kernel.Lion, x operands[T]) { kernel.LionStep(h, x.p, x.g, x.state[0]) }

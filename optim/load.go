@@ -27,8 +27,11 @@ func (c *core) LoadStateDict(d *StateDict) error {
 	}
 	c.changes++
 	c.groups, c.broken = cfgs, nil
+	if d.Rand.ID != 0 {
+		c.rand = d.Rand
+	}
 	for i := range c.slots {
-		if err := c.slots[i].load(&d.Params[i], rooms[i], cfgs[c.slots[i].group].state(c.slots[i].par.Spec())); err != nil {
+		if err := c.slots[i].load(&d.Params[i], rooms[i], kept(cfgs[c.slots[i].group], c.slots[i].par.Spec())); err != nil {
 			c.broken = fmt.Errorf("the state is half loaded: load it again: %w", err)
 			return c.fail("LoadStateDict", c.broken)
 		}
@@ -64,7 +67,7 @@ func (c *core) accepts(d *StateDict) ([]config, error) {
 	}
 	for i := range c.slots {
 		sl := &c.slots[i]
-		if err := d.Params[i].fits(cfgs[sl.group].state(sl.par.Spec())); err != nil {
+		if err := d.Params[i].fits(kept(cfgs[sl.group], sl.par.Spec())); err != nil {
 			return nil, fmt.Errorf("parameter %d, %s: %w", i, sl.par.Name(), err)
 		}
 	}
@@ -139,8 +142,8 @@ func (c *core) restate(cfgs []config) ([]room, error) {
 	rooms := make([]room, len(c.slots))
 	for i := range c.slots {
 		sl := &c.slots[i]
-		want := cfgs[sl.group].state(sl.par.Spec())
-		if slices.EqualFunc(want, c.groups[sl.group].state(sl.par.Spec()), func(a, b moment) bool { return a.name == b.name }) {
+		want := kept(cfgs[sl.group], sl.par.Spec())
+		if slices.EqualFunc(want, kept(c.groups[sl.group], sl.par.Spec()), func(a, b moment) bool { return a.name == b.name }) {
 			rooms[i] = sl.room
 			continue
 		}
@@ -172,7 +175,7 @@ func (r *room) is(q *room) bool {
 func (c *core) fetchAll(d *StateDict, rooms []room, cfgs []config) error {
 	for i := range c.slots {
 		sl, p, r := &c.slots[i], &d.Params[i], &rooms[i]
-		for k, m := range cfgs[sl.group].state(sl.par.Spec()) {
+		for k, m := range kept(cfgs[sl.group], sl.par.Spec()) {
 			if err := r.fetch(p, k, m.name); err != nil {
 				return fmt.Errorf("%s of %s: %w", m.name, p.Name, err)
 			}

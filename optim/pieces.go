@@ -39,10 +39,29 @@ func (p *pieces) of(i int) (from, to int) {
 // piece is elements [lo, hi) of t.
 func piece[T kernel.Float](t *tensor.Tensor, lo, hi int) []T { return tensor.Data[T](t)[lo:hi] }
 
-// stateOf is elements [lo, hi) of the k-th tensor of a parameter's state, nil if there are fewer.
-func stateOf[T kernel.Float](sl *slot, k, lo, hi int) []T {
-	if k >= len(sl.state) {
-		return nil
+// operands are the elements that a rule works on; state has as many tensors as the rule keeps, the rest is nil.
+type operands[T kernel.Float] struct {
+	p, g  []T
+	state [3][]T
+}
+
+// double tells that the rule works in float64.
+func (sl *slot) double() bool { return sl.par.Spec().DType == tensor.Float64 }
+
+func (sl *slot) float64s(lo, hi int) operands[float64] { return operandsOf[float64](sl, lo, hi) }
+
+// float32s are elements [lo, hi): of a parameter of a half type, those that were widened.
+func (sl *slot) float32s(lo, hi int) operands[float32] {
+	if sl.wide != nil {
+		return sl.wide.x
 	}
-	return piece[T](&sl.state[k], lo, hi)
+	return operandsOf[float32](sl, lo, hi)
+}
+
+func operandsOf[T kernel.Float](sl *slot, lo, hi int) operands[T] {
+	x := operands[T]{p: piece[T](&sl.w, lo, hi), g: piece[T](&sl.g, lo, hi)}
+	for k := range sl.state {
+		x.state[k] = piece[T](&sl.state[k], lo, hi)
+	}
+	return x
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/memory"
@@ -159,23 +160,37 @@ func put(t *tensor.Tensor, data []float64) {
 	if t.Buffer().Virtual() {
 		return
 	}
-	if t.DType() == tensor.Float64 {
+	switch t.DType() {
+	case tensor.Float64:
 		copy(tensor.Data[float64](t), data)
-		return
+	case tensor.Float32:
+		each(t, data, func(v float64) float32 { return float32(v) })
+	case tensor.Float16:
+		each(t, data, func(v float64) float16.Float16 { return float16.Fromfloat32(float32(v)) })
+	case tensor.BFloat16:
+		each(t, data, func(v float64) tensor.BF16 { return tensor.ToBF16(float32(v)) })
 	}
-	d := tensor.Data[float32](t)
-	for i := range d {
-		d[i] = float32(data[i])
+}
+
+func each[T tensor.Elem](t *tensor.Tensor, data []float64, f func(float64) T) {
+	for i, v := range data {
+		tensor.Data[T](t)[i] = f(v)
 	}
 }
 
 func values(t *tensor.Tensor) []float64 {
-	if t.DType() == tensor.Float64 {
-		return append([]float64{}, tensor.Data[float64](t)...)
-	}
-	v := []float64{}
-	for _, x := range tensor.Data[float32](t) {
-		v = append(v, float64(x))
+	v := make([]float64, t.Elems())
+	for i := range v {
+		switch t.DType() {
+		case tensor.Float64:
+			v[i] = tensor.Data[float64](t)[i]
+		case tensor.Float32:
+			v[i] = float64(tensor.Data[float32](t)[i])
+		case tensor.Float16:
+			v[i] = float64(tensor.Data[float16.Float16](t)[i].Float32())
+		case tensor.BFloat16:
+			v[i] = float64(tensor.Data[tensor.BF16](t)[i].Float32())
+		}
 	}
 	return v
 }

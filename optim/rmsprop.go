@@ -36,6 +36,8 @@ type RMSpropConfig struct {
 	Maximize bool
 	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
 	Store StateStore
+	// Half says how parameters of a half type take an update. Default RoundNearest; it changes nothing for others.
+	Half HalfUpdate
 }
 
 // RMSpropGroup is a set of parameters with hyper-parameters of their own.
@@ -102,6 +104,8 @@ func (c *RMSpropConfig) state(spec tensor.Spec) []moment {
 	return moments(spec, names...)
 }
 
+func (c *RMSpropConfig) half() HalfUpdate { return c.Half }
+
 func (c *RMSpropConfig) store() StateStore { return c.Store }
 
 func (c *RMSpropConfig) clone() config {
@@ -110,23 +114,23 @@ func (c *RMSpropConfig) clone() config {
 }
 
 func (c *RMSpropConfig) update(sl *slot, lo, hi int) {
-	h := kernel.RMSprop{LR: c.LR, Alpha: c.Alpha, Eps: c.Eps, WeightDecay: c.WeightDecay, Momentum: c.Momentum, Maximize: c.Maximize, GradScale: 1}
-	if sl.par.Spec().DType == tensor.Float32 {
-		rmsprop[float32](&h, c.Centered, sl, lo, hi)
+	h := kernel.RMSprop{LR: c.LR, Alpha: c.Alpha, Eps: c.Eps, WeightDecay: c.WeightDecay, Momentum: c.Momentum, Maximize: c.Maximize, GradScale: sl.factor}
+	if sl.double() {
+		rmsprop(&h, c.Centered, sl.float64s(lo, hi))
 	} else {
-		rmsprop[float64](&h, c.Centered, sl, lo, hi)
+		rmsprop(&h, c.Centered, sl.float32s(lo, hi))
 	}
 }
 
-func rmsprop[T kernel.Float](h *kernel.RMSprop, centered bool, sl *slot, lo, hi int) {
+func rmsprop[T kernel.Float](h *kernel.RMSprop, centered bool, x operands[T]) {
 	var avg, buf []T
 	next := 1
 	if centered {
-		avg = stateOf[T](sl, next, lo, hi)
+		avg = x.state[next]
 		next++
 	}
 	if h.Momentum != 0 {
-		buf = stateOf[T](sl, next, lo, hi)
+		buf = x.state[next]
 	}
-	kernel.RMSpropStep(h, piece[T](&sl.w, lo, hi), piece[T](&sl.g, lo, hi), stateOf[T](sl, 0, lo, hi), avg, buf)
+	kernel.RMSpropStep(h, x.p, x.g, x.state[0], avg, buf)
 }

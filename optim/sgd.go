@@ -32,6 +32,8 @@ type SGDConfig struct {
 	Maximize bool
 	// Store is where the state is kept: in files, in other memory (package offload). nil: on the device.
 	Store StateStore
+	// Half says how parameters of a half type take an update. Default RoundNearest; it changes nothing for others.
+	Half HalfUpdate
 }
 
 // SGDGroup is a set of parameters with hyper-parameters of their own.
@@ -88,6 +90,8 @@ func (c *SGDConfig) state(spec tensor.Spec) []moment {
 	return moments(spec, "momentum_buffer")
 }
 
+func (c *SGDConfig) half() HalfUpdate { return c.Half }
+
 func (c *SGDConfig) store() StateStore { return c.Store }
 
 func (c *SGDConfig) clone() config {
@@ -99,15 +103,13 @@ func (c *SGDConfig) update(sl *slot, lo, hi int) {
 	h := kernel.SGD{
 		LR: c.LR, Momentum: c.Momentum, Dampening: c.Dampening, WeightDecay: c.WeightDecay,
 		Nesterov: c.Nesterov, Maximize: c.Maximize,
-		First: sl.steps == 0, GradScale: 1,
+		First: sl.steps == 0, GradScale: sl.factor,
 	}
-	if sl.par.Spec().DType == tensor.Float32 {
-		sgd[float32](&h, sl, lo, hi)
+	if sl.double() {
+		sgd(&h, sl.float64s(lo, hi))
 	} else {
-		sgd[float64](&h, sl, lo, hi)
+		sgd(&h, sl.float32s(lo, hi))
 	}
 }
 
-func sgd[T kernel.Float](h *kernel.SGD, sl *slot, lo, hi int) {
-	kernel.SGDStep(h, piece[T](&sl.w, lo, hi), piece[T](&sl.g, lo, hi), stateOf[T](sl, 0, lo, hi))
-}
+func sgd[T kernel.Float](h *kernel.SGD, x operands[T]) { kernel.SGDStep(h, x.p, x.g, x.state[0]) }

@@ -20,6 +20,8 @@ type StateDict struct {
 	Optimizer string // "SGD", "AdamW"
 	Groups    []GroupState
 	Params    []ParamState
+	// Rand is the stream of RoundStochastic, which goes on by it after loading. With ID 0 it says nothing.
+	Rand tensor.Stream
 
 	of    *core  // whose tensors these are; nil: nobody's
 	at    uint64 // of.changes then
@@ -88,7 +90,7 @@ func (c *core) StateDict() (*StateDict, error) {
 	if c.broken != nil {
 		return nil, c.fail("StateDict", c.broken)
 	}
-	d := &StateDict{Optimizer: c.name, of: c, at: c.changes}
+	d := &StateDict{Optimizer: c.name, Rand: c.rand, of: c, at: c.changes}
 	for _, cfg := range c.groups {
 		d.Groups = append(d.Groups, GroupState{Hyper: hyper(cfg)})
 	}
@@ -96,7 +98,7 @@ func (c *core) StateDict() (*StateDict, error) {
 		sl := &c.slots[i]
 		d.Groups[sl.group].Size++
 		ps := ParamState{Name: sl.par.Name(), Step: sl.steps, Tensors: map[string]*tensor.Tensor{}, Stored: map[string]StoredTensor{}}
-		for k, m := range c.groups[sl.group].state(sl.par.Spec()) {
+		for k, m := range kept(c.groups[sl.group], sl.par.Spec()) {
 			switch {
 			case !sl.any() || sl.stored[k] == nil:
 				t := sl.state[k]
@@ -145,7 +147,7 @@ func (d *StateDict) Clone() (*StateDict, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
 	}
-	c := &StateDict{Optimizer: d.Optimizer, owned: true}
+	c := &StateDict{Optimizer: d.Optimizer, Rand: d.Rand, owned: true}
 	for _, g := range d.Groups {
 		c.Groups = append(c.Groups, GroupState{g.Size, maps.Clone(g.Hyper)})
 	}

@@ -46,6 +46,23 @@ func (c *core) Step(s *autograd.Scope) error {
 	return nil
 }
 
+// StepScaled is Step with gradients that are multiplied by factor inside the update, in its one pass over them: an inverse
+// loss scale, a clip coefficient. The gradients themselves stay as they are.
+func (c *core) StepScaled(s *autograd.Scope, factor float64) error {
+	if !finite(factor) {
+		return c.fail("StepScaled", fmt.Errorf("the factor is %v: want a finite number", factor))
+	}
+	defer c.scale(1)
+	c.scale(factor)
+	return c.Step(s)
+}
+
+func (c *core) scale(factor float64) {
+	for i := range c.slots {
+		c.slots[i].factor = factor
+	}
+}
+
 // visit updates a parameter that lives in a Home.
 func (c *core) visit(s *autograd.Scope, sl *slot) (err error) {
 	if sl.w, err = sl.par.Fetch(); err != nil {
@@ -152,13 +169,12 @@ func (c *core) run(s *autograd.Scope) {
 	w, wholes := c.wanted()
 	s.Run(memory.Site{Op: c.op, Scope: s.Path()}, w, func(r *autograd.Run) {
 		if wholes {
-			r.Par(len(c.due), func(lane, i int) { c.groups[c.due[i].group].(whole).step(r.Lane(lane), c.due[i]) })
+			r.Par(len(c.due), func(lane, i int) { c.whole(c.due[i], lane, r.Lane(lane)) })
 			return
 		}
-		r.Par(c.work.chunks, func(_, chunk int) {
+		r.Par(c.work.chunks, func(lane, chunk int) {
 			i, lo, hi := c.work.at(chunk)
-			sl := c.due[i]
-			c.groups[sl.group].update(sl, lo, hi)
+			c.update(c.due[i], lane, r.Lane(lane), lo, hi)
 		})
 	})
 }
@@ -166,13 +182,17 @@ func (c *core) run(s *autograd.Scope) {
 // wanted is what run asks for: pieces of all parameters together, or parameters one by one for a rule that wants them
 // whole.
 func (c *core) wanted() (w autograd.Work, wholes bool) {
+	w.Scratch = c.halfWork(c.due)
 	if _, wholes = c.groups[0].(whole); !wholes {
-		return autograd.Work{Chunks: c.work.chunks}, false
+		w.Chunks = c.work.chunks
+		return w, false
 	}
 	w.Chunks = len(c.due)
+	var most int64
 	for _, sl := range c.due {
-		w.Scratch = max(w.Scratch, c.groups[sl.group].(whole).scratch(sl.par.Spec()))
+		most = max(most, c.groups[sl.group].(whole).scratch(sl.par.Spec()))
 	}
+	w.Scratch += most
 	return w, true
 }
 

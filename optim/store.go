@@ -132,7 +132,7 @@ func (c *core) newRoom(p *autograd.Param, cfg config) (r room, err error) {
 			r.release()
 		}
 	}()
-	list := cfg.state(p.Spec())
+	list := kept(cfg, p.Spec())
 	r.state, r.stored = make([]tensor.Tensor, len(list)), make([]*stored, len(list))
 	stay := 0
 	for k, m := range list {

@@ -162,7 +162,7 @@ func (t *tiler) pass() error {
 
 // part is a tile as the rules see it: a parameter that is the tile.
 func (t *tiler) part(x *tile) slot {
-	part := slot{par: x.sl.par, group: x.sl.group, steps: x.sl.steps, w: x.sl.w, g: x.sl.g}
+	part := slot{par: x.sl.par, group: x.sl.group, steps: x.sl.steps, w: x.sl.w, g: x.sl.g, factor: x.sl.factor, id: x.sl.id, base: x.lo}
 	if _, wholes := t.c.groups[x.sl.group].(whole); !wholes {
 		part.w, part.g = x.of(&x.sl.w), x.of(&x.sl.g)
 	}
@@ -174,7 +174,7 @@ func (t *tiler) part(x *tile) slot {
 			part.state = append(part.state, x.of(&x.sl.state[k]))
 		default:
 			n := st.spec.Elems()
-			if st.spec.Equal(x.sl.par.Spec()) {
+			if st.spec.SameShape(x.sl.par.Spec()) {
 				n = x.hi - x.lo
 			}
 			part.state = append(part.state, tensor.Over(t.bufs[k], tensor.Of(st.spec.DType, n)))
@@ -255,17 +255,18 @@ func (x *tile) value() tensor.Tensor { return x.of(&x.sl.w) }
 // compute applies the rule to a tile.
 func (t *tiler) compute(x *tile, part *slot) {
 	site := memory.Site{Op: t.c.op, Scope: t.s.Path()}
-	cfg := t.c.groups[x.sl.group]
-	if rule, wholes := cfg.(whole); wholes {
-		w := autograd.Work{Scratch: rule.scratch(x.sl.par.Spec()), Chunks: 1}
-		t.s.Run(site, w, func(r *autograd.Run) { r.Par(1, func(lane, _ int) { rule.step(r.Lane(lane), part) }) })
+	w := autograd.Work{Scratch: t.c.halfWork([]*slot{x.sl}), Chunks: 1}
+	if rule, wholes := t.c.groups[x.sl.group].(whole); wholes {
+		w.Scratch += rule.scratch(x.sl.par.Spec())
+		t.s.Run(site, w, func(r *autograd.Run) { r.Par(1, func(lane, _ int) { t.c.whole(part, lane, r.Lane(lane)) }) })
 		return
 	}
 	n := x.hi - x.lo
-	t.s.Run(site, autograd.Work{Chunks: kernel.Chunks(n)}, func(r *autograd.Run) {
-		r.Par(kernel.Chunks(n), func(_, chunk int) {
+	w.Chunks = kernel.Chunks(n)
+	t.s.Run(site, w, func(r *autograd.Run) {
+		r.Par(kernel.Chunks(n), func(lane, chunk int) {
 			lo, hi := kernel.Range(n, chunk)
-			cfg.update(part, lo, hi)
+			t.c.update(part, lane, r.Lane(lane), lo, hi)
 		})
 	})
 }

@@ -45,6 +45,7 @@ type optimHeader struct {
 	Name   string
 	Groups []optim.GroupState
 	Params []optimParam
+	Rand   tensor.Stream // see optim.StateDict
 }
 
 type optimParam struct {

@@ -282,7 +282,7 @@ func (l *loading) undoAll() {
 // stateDict is the optimizer's, with tensors that are read when they are asked for.
 func (l *loading) stateDict() (*optim.StateDict, error) {
 	h := l.f.Optimizer
-	d := &optim.StateDict{Optimizer: h.Name, Groups: h.Groups}
+	d := &optim.StateDict{Optimizer: h.Name, Groups: h.Groups, Rand: h.Rand}
 	for i, p := range h.Params {
 		ps := optim.ParamState{Name: p.Name, Step: p.Step, Stored: map[string]optim.StoredTensor{}}
 		for _, state := range p.State {

@@ -117,7 +117,7 @@ func (w *writer) optimizer(st *State) (*optimHeader, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &optimHeader{Name: d.Optimizer, Groups: d.Groups}
+	h := &optimHeader{Name: d.Optimizer, Groups: d.Groups, Rand: d.Rand}
 	for i := range d.Params {
 		p := &d.Params[i]
 		hp := optimParam{Name: p.Name, Step: p.Step}

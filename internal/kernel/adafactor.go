@@ -12,12 +12,11 @@ package kernel
 
 import "math"
 
-// AdafactorMoments folds the squares of one matrix g [rows cols] into row means r and column means c with weight b.
-// sums is room for cols float64.
-func AdafactorMoments[T Float](r, c, g []T, rows, cols int, b, k float64, sums []float64) {
+// AdafactorRows folds the squares of some rows of one matrix, g [rows cols], into their means r with weight b, and adds
+// them up by columns in sums.
+func AdafactorRows[T Float](r, g []T, cols int, b, k float64, sums []float64) {
 	sums = sums[:cols]
-	clear(sums)
-	for i := range rows {
+	for i := range r {
 		var s float64
 		for j, v := range g[i*cols:][:cols] {
 			x := float64(v) * k
@@ -27,22 +26,30 @@ func AdafactorMoments[T Float](r, c, g []T, rows, cols int, b, k float64, sums [
 		}
 		r[i] += T(b) * (T(s/float64(cols)) - r[i])
 	}
-	for j, s := range sums {
+}
+
+// AdafactorCols folds sums over so many rows into the column means c with weight b.
+func AdafactorCols[T Float](c []T, rows int, b float64, sums []float64) {
+	for j, s := range sums[:len(c)] {
 		c[j] += T(b) * (T(s/float64(rows)) - c[j])
 	}
 }
 
-// AdafactorFactored gives the sum of squares of the update u of one matrix and, if apply is not 0, moves p by -apply u
-// after multiplying it by shrink.
-func AdafactorFactored[T Float](p, g, r, c []T, rows, cols int, eps1, k, shrink, apply float64) (squares float64) {
+// AdafactorScale is what row means times column means are multiplied by to give the moment: 1/max(mean r, eps1).
+func AdafactorScale[T Float](r []T, eps1 float64) float64 {
 	var mean float64
-	for _, v := range r[:rows] {
+	for _, v := range r {
 		mean += float64(v)
 	}
-	scale := 1 / math.Max(mean/float64(rows), eps1)
-	least := eps1 * eps1
-	for i := range rows {
-		ri := float64(r[i]) * scale
+	return 1 / math.Max(mean/float64(len(r)), eps1)
+}
+
+// AdafactorFactored gives the sum of squares of the update u of some rows of one matrix and, if apply is not 0, moves p by
+// -apply u after multiplying it by shrink.
+func AdafactorFactored[T Float](p, g, r, c []T, scale, eps1, k, shrink, apply float64) (squares float64) {
+	least, cols := eps1*eps1, len(c)
+	for i, v := range r {
+		ri := float64(v) * scale
 		row := p[i*cols:][:cols]
 		for j, v := range g[i*cols:][:cols] {
 			u := float64(v) * k / math.Sqrt(math.Max(ri*float64(c[j]), least))
@@ -55,7 +62,7 @@ func AdafactorFactored[T Float](p, g, r, c []T, rows, cols int, eps1, k, shrink,
 	return squares
 }
 
-// AdafactorWhole is AdafactorMoments, if fold, and AdafactorFactored for a moment v of the parameter's own size.
+// AdafactorWhole folds, if fold, and updates as above with a moment v of the parameter's own size.
 func AdafactorWhole[T Float](p, g, v []T, fold bool, b, eps1, k, shrink, apply float64) (squares float64) {
 	least := eps1 * eps1
 	for i, x := range g {

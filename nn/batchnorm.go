@@ -13,7 +13,7 @@ import (
 // moves: with micro-batches each counts for itself, so accumulation is not the same as the large batch; GroupNorm is.
 type BatchNorm struct {
 	Weight, Bias            *autograd.Param // [C]
-	RunningMean, RunningVar *tensor.Tensor  // [C], buffers, counted as Other; the session's Close gives them back
+	RunningMean, RunningVar *tensor.Tensor  // [C], buffers, counted as Other; the session's Close gives them back. Of half types Float32
 
 	Eps      float64
 	Momentum float64 // the share of a batch in the running statistics
@@ -44,8 +44,12 @@ func NewBatchNorm(sess *autograd.Session, channels int, cfg ...BatchNormConfig) 
 	l := &BatchNorm{Eps: c.Eps, Momentum: c.Momentum}
 	l.Weight = k.param("weight", Constant(1), c.DType, channels)
 	l.Bias = k.param("bias", nil, c.DType, channels)
-	l.RunningMean = k.buffer("running_mean", 0, c.DType, channels)
-	l.RunningVar = k.buffer("running_var", 1, c.DType, channels)
+	running := c.DType
+	if isHalf(running) {
+		running = tensor.Float32
+	}
+	l.RunningMean = k.buffer("running_mean", 0, running, channels)
+	l.RunningVar = k.buffer("running_var", 1, running, channels)
 	if err := k.end(); err != nil {
 		return nil, err
 	}
@@ -55,6 +59,9 @@ func NewBatchNorm(sess *autograd.Session, channels int, cfg ...BatchNormConfig) 
 // Forward takes x [N C ...] and gives the same shape.
 func (l *BatchNorm) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	if !s.Training() {
+		if isHalf(x.DType()) { // beside statistics in Float32
+			s = s.WithAutocast(autograd.CastPolicy{Low: x.DType()})
+		}
 		return ops.BatchNormEval(s, x, s.Input(l.RunningMean), s.Input(l.RunningVar), value(l.Weight), value(l.Bias), l.Eps)
 	}
 	return s.Do("batchnorm", func(s *autograd.Scope) *autograd.Value {
@@ -63,6 +70,9 @@ func (l *BatchNorm) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Valu
 			s.JournalTensor(l.RunningVar)
 		}
 		y, stats := ops.BatchNorm(s, x, value(l.Weight), value(l.Bias), l.Eps)
+		if dt := l.RunningMean.DType(); stats.Mean.DType() != dt {
+			stats.Mean, stats.Variance = ops.Cast(s, stats.Mean, dt), ops.Cast(s, stats.Variance, dt)
+		}
 		ops.UpdateRunning(s, l.RunningMean, l.RunningVar, stats, l.Momentum)
 		return y
 	})

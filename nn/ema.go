@@ -15,17 +15,19 @@ import (
 //
 //	average += (1 - decay) (value - average)
 //
-// It costs the bytes of the parameters' values once more, counted as memory.Other. Buffers are not averaged.
+// It costs the bytes of the parameters' values once more, counted as memory.Other. Averages of half types are Float32,
+// since in the type itself they would stand still. Buffers are not averaged.
 type EMA struct {
 	sess    *autograd.Session
 	params  []*autograd.Param
 	avg     []*tensor.Tensor
+	own     []*tensor.Tensor // of half types, while the averages are in the model: its own values
 	decay   float64
 	swapped bool
 }
 
-// NewEMA makes an average that starts as the present values. params, Float32 or Float64, are of one session, whose Close
-// closes the average too; decay is from 0 to 1, 0.999 for example, and has no default.
+// NewEMA makes an average that starts as the present values. params are of one session, whose Close closes
+// the average too; decay is from 0 to 1, 0.999 for example, and has no default.
 func NewEMA(params []*autograd.Param, decay float64) (*EMA, error) {
 	e := &EMA{params: slices.Clone(params), decay: decay}
 	if err := e.check(); err != nil {
@@ -51,7 +53,6 @@ func (e *EMA) check() error {
 	}
 	seen := map[*autograd.Param]bool{}
 	for _, p := range e.params {
-		dt := p.Spec().DType
 		switch {
 		case p.Session() != e.params[0].Session():
 			return fmt.Errorf("%s is another session's: want parameters of one session", p.Name())
@@ -59,8 +60,6 @@ func (e *EMA) check() error {
 			return errors.New("made within a step: make averages before")
 		case p.Released():
 			return fmt.Errorf("%s was released", p.Name())
-		case dt != tensor.Float32 && dt != tensor.Float64:
-			return fmt.Errorf("%s is %s: want float32 or float64", p.Name(), dt)
 		case seen[p]:
 			return fmt.Errorf("%s is given twice", p.Name())
 		}
@@ -76,11 +75,18 @@ func (e *EMA) start(p *autograd.Param) error {
 		return err
 	}
 	defer t.Release()
-	c, err := t.Contiguous(memory.Other, memory.Site{Op: "ema", Scope: p.Name()})
+	c, err := t.To(averageType(t.DType()), memory.Other, memory.Site{Op: "ema", Scope: p.Name()})
 	if err == nil {
-		e.avg = append(e.avg, c)
+		e.avg, e.own = append(e.avg, c), append(e.own, nil)
 	}
 	return err
+}
+
+func averageType(dt tensor.DType) tensor.DType {
+	if isHalf(dt) {
+		return tensor.Float32
+	}
+	return dt
 }
 
 // Update moves the averages towards the values of now; it is called after the optimizer's step. If the step in which it
@@ -117,7 +123,15 @@ func (e *EMA) update(s *autograd.Scope, site memory.Site, i int) error {
 	if err != nil {
 		return err
 	}
-	defer t.Release()
+	defer func() { t.Release() }()
+	if t.DType() != avg.DType() {
+		wide, err := t.To(avg.DType(), memory.Temporary, site)
+		if err != nil {
+			return err
+		}
+		t.Release()
+		t = *wide
+	}
 	s.Run(site, autograd.Work{Chunks: emaChunks(avg)}, func(r *autograd.Run) {
 		r.Par(emaChunks(avg), func(_, c int) { follow(avg, &t, c, 1-e.decay) })
 	})
@@ -162,9 +176,9 @@ func followAll[T float32 | float64](avg, x []T, share T) {
 	}
 }
 
-// Swap exchanges the parameters' values and the averages, between steps and without further memory: to evaluate, or to
-// save, a model with the averages; a second Swap brings the values back. In between Update refuses. If it fails, which only
-// a Home does, everything is as it was.
+// Swap exchanges the parameters' values and the averages, between steps: to evaluate, or to save, a model with the
+// averages; a second Swap brings the values back. In between Update refuses. It takes no memory, except that values of half
+// types are put aside while their averages, rounded, are in the model. If it fails, everything is as it was.
 func (e *EMA) Swap() error {
 	switch {
 	case len(e.avg) == 0:
@@ -195,6 +209,9 @@ func (e *EMA) exchange(i int) error {
 		return err
 	}
 	defer t.Release()
+	if isHalf(t.DType()) {
+		return e.exchangeHalf(i, &t)
+	}
 	swapValues(avg, &t)
 	if err := p.Store(&t); err != nil {
 		swapValues(avg, &t)
@@ -202,6 +219,38 @@ func (e *EMA) exchange(i int) error {
 	}
 	avg.Bump()
 	return nil
+}
+
+// exchangeHalf puts the average of parameter i, rounded, into the value t, or the value that was put aside.
+func (e *EMA) exchangeHalf(i int, t *tensor.Tensor) error {
+	p, avg, own := e.params[i], e.avg[i], e.own[i]
+	if own != nil {
+		if err := putInto(p, t, own); err != nil {
+			return errors.Join(err, tensor.Convert(t, avg))
+		}
+		own.Release()
+		e.own[i] = nil
+		return nil
+	}
+	own, err := t.To(t.DType(), memory.Other, memory.Site{Op: "ema", Scope: p.Name()})
+	if err != nil {
+		return err
+	}
+	if err := putInto(p, t, avg); err != nil {
+		err = errors.Join(err, tensor.Copy(t, own))
+		own.Release()
+		return err
+	}
+	e.own[i] = own
+	return nil
+}
+
+// putInto gives p the value v by way of t, which Fetch gave.
+func putInto(p *autograd.Param, t, v *tensor.Tensor) error {
+	if err := tensor.Convert(t, v); err != nil {
+		return err
+	}
+	return p.Store(t)
 }
 
 func swapValues(a, b *tensor.Tensor) {
@@ -222,7 +271,8 @@ func swapAll[T float32 | float64](a, b []T) {
 func (e *EMA) Swapped() bool { return e.swapped }
 
 // State gives the averages under their parameters' names, to save them, or to write saved ones into them (tensor.Copy). The
-// tensors are e's own and end with it.
+// tensors are e's own and end with it. While they are in the model, those here are the model's own values, but for half
+// types, which stay averages.
 func (e *EMA) State() State {
 	var sd State
 	for i, t := range e.avg {
@@ -237,5 +287,10 @@ func (e *EMA) Close() {
 	for _, t := range e.avg {
 		t.Release()
 	}
-	e.avg = nil
+	for _, t := range e.own {
+		if t != nil {
+			t.Release()
+		}
+	}
+	e.avg, e.own = nil, nil
 }

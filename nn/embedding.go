@@ -13,7 +13,7 @@ type Embedding struct {
 
 // EmbeddingConfig of an Embedding; its zero value is torch's default.
 type EmbeddingConfig struct {
-	DType tensor.DType // Float32 or Float64
+	DType tensor.DType // any float dtype; zero: Float32
 	// How the table starts; nil: N(0, 1).
 	InitWeight Init
 }

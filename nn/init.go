@@ -96,8 +96,8 @@ func config[C any](k *maker, cfg []C) (c C) {
 
 // param makes a parameter; nil if something is wrong.
 func (k *maker) param(name string, init Init, dt tensor.DType, shape ...int) *autograd.Param {
-	if dt != tensor.Float32 && dt != tensor.Float64 {
-		k.failf("dtype %s: want float32 or float64", dt)
+	if !dt.IsFloat() {
+		k.failf("dtype %s: want float32, float64, float16 or bfloat16", dt)
 	}
 	if k.err != nil {
 		return nil
@@ -110,6 +110,8 @@ func (k *maker) param(name string, init Init, dt tensor.DType, shape ...int) *au
 	k.made = append(k.made, p)
 	return p
 }
+
+func isHalf(dt tensor.DType) bool { return dt == tensor.Float16 || dt == tensor.BFloat16 }
 
 // buffer makes a tensor of v, counted as Other, that the session gives back when it closes; nil if something is wrong.
 func (k *maker) buffer(name string, v float64, dt tensor.DType, shape ...int) *tensor.Tensor {

@@ -15,7 +15,7 @@ type Linear struct {
 // LinearConfig of a Linear; its zero value is torch's default.
 type LinearConfig struct {
 	NoBias bool         // leave the bias out
-	DType  tensor.DType // Float32 or Float64
+	DType  tensor.DType // any float dtype; zero: Float32
 	// How the parameters start; nil: U(-1/sqrt(in), 1/sqrt(in)) for both.
 	InitWeight, InitBias Init
 }

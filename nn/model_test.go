@@ -317,7 +317,7 @@ func TestModelConstructorsRefuse(t *testing.T) {
 		{gpt(func(c *nn.GPTConfig) { c.Dropout = 2 }), "nn: NewGPT: dropout 2: want 0 to 1"},
 		{gpt(func(c *nn.GPTConfig) { c.Dim = 0 }), "nn: NewEmbedding: dim 0: want 1 or more"},
 		{gpt(func(c *nn.GPTConfig) { c.Heads = 3 }), "nn: NewMultiHeadAttention: dim 4, 3 heads, 3 key-value heads: want heads that divide dim"},
-		{gpt(func(c *nn.GPTConfig) { c.DType = tensor.BFloat16 }), "nn: NewEmbedding: dtype bfloat16: want float32 or float64"},
+		{gpt(func(c *nn.GPTConfig) { c.DType = tensor.Int32 }), "nn: NewEmbedding: dtype int32: want float32, float64, float16 or bfloat16"},
 		{fail(nn.NewGPT(nil, nn.GPTConfig{})), "nn: NewGPT: the session is nil: want one from autograd.New"},
 		{llama(func(c *nn.LlamaConfig) { c.Vocab = 0 }), "nn: NewLlama: vocab 0: want 1 or more"},
 		{llama(func(c *nn.LlamaConfig) { c.Hidden = 0 }), "nn: NewLlama: hidden 0: want 1 or more"},

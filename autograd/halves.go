@@ -59,7 +59,7 @@ func (w *work) look(op Op) {
 	if p.On() && w.rule.Cast == CastLow && single && half == tensor.Float32 {
 		half = p.Low // of parameters alone
 	}
-	if half == tensor.Float32 || double || moves(op) || w.rule.Halves {
+	if half == tensor.Float32 || double || moves(op) || w.takesHalves(half) {
 		return
 	}
 	if single && !p.On() {
@@ -72,6 +72,26 @@ func (w *work) look(op Op) {
 	for i := range w.seen {
 		w.seen[i] = w.sight.spec(w.seen[i])
 	}
+}
+
+// takesHalves tells whether the kernels see the inputs as they are, those of parameters in Float32 beside halves included.
+// Of an op with parameters in Float32 alone, rounded, they see copies.
+func (w *work) takesHalves(half tensor.DType) bool {
+	if !w.rule.Halves {
+		return false
+	}
+	if w.rule.Cast != CastLow {
+		return true
+	}
+	seen, single := false, false
+	for _, s := range w.specs {
+		seen = seen || s.DType == half
+		single = single || s.DType == tensor.Float32
+	}
+	if seen && single && !w.s.m.Cast.On() {
+		w.fail(errMixed)
+	}
+	return seen
 }
 
 // moves tells of an op that makes views, or puts tensors side by side: it takes every dtype as it is.

@@ -100,7 +100,9 @@ type Rule struct {
 	// products, attention, convolution).
 	Dear bool
 	// Halves: the kernels take Float16 and BFloat16 as they are stored. Those of other ops compute in float32, and the
-	// engine widens what they read and rounds what they write, once (see doc.go, R10).
+	// engine widens what they read and rounds what they write, once (see doc.go, R10). Under autocast a CastLow op then
+	// sees parameters in Float32 beside halves: it must read them as if they were rounded to the half type, which its
+	// result has, and write their gradients in Float32.
 	Halves bool
 	// Cast is what autocast makes of the op.
 	Cast CastClass

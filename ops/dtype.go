@@ -27,6 +27,25 @@ func wantFloats(in ...tensor.Spec) error {
 	return nil
 }
 
+// wantFactors is wantFloats of an op whose kernels take half types as they are: halves of one type, beside which autocast
+// leaves parameters in Float32. It gives the dtype of the result.
+func wantFactors(in ...tensor.Spec) (dt tensor.DType, err error) {
+	for _, s := range in {
+		if isHalf(s.DType) {
+			dt = s.DType
+		}
+	}
+	if !isHalf(dt) {
+		return in[0].DType, wantFloats(in...)
+	}
+	for _, s := range in {
+		if s.DType != dt && s.DType != tensor.Float32 {
+			return dt, errDTypes
+		}
+	}
+	return dt, nil
+}
+
 // wantIndex refuses what cannot number rows; what names it.
 func wantIndex(what string, s tensor.Spec) error {
 	if s.DType != tensor.Int64 && s.DType != tensor.Int32 {

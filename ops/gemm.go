@@ -8,7 +8,7 @@ import (
 )
 
 // What linear and matmul share: products and column sums as the engine wants them, asked for in Infer and run on the
-// workers.
+// workers. gemm_mixed.go has those of halves.
 
 // gemmWork raises what is asked for to what products of m x k by k x n want, batch of them.
 func gemmWork(scratch, shared *int64, chunks *int, batch, m, n, k int, dt tensor.DType) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/internal/plantest"
+	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
 )
 
@@ -80,5 +82,81 @@ func TestDryRunOfHalves(t *testing.T) {
 			plantest.Compare(t, j.sess, func(s *autograd.Scope) error { step(s); return nil })
 			j.close()
 		}
+	})
+}
+
+// nativeRows are the rows whose kernels take half types as they are, at sizes that every kernel cuts if there are any.
+func nativeRows(t *testing.T, f func(t *testing.T, r *row, in []arg)) {
+	native := map[string]bool{}
+	for _, e := range ops.Catalog() {
+		native[e.Func] = e.Op.Rule().Halves && !e.Op.Rule().InPlace // those rows make what is written over first
+	}
+	eachRow(t, func(t *testing.T, r *row) {
+		if !native[r.entry] || r.fixedOnly() {
+			t.Skip("the engine widens its halves, or it has none")
+		}
+		if in := r.large; in != nil {
+			f(t, r, in)
+		} else {
+			f(t, r, r.in)
+		}
+	})
+}
+
+// sameSums are the ops whose sums have the same order for all dtypes.
+var sameSums = map[string]bool{"Linear": true, "MatMul": true}
+
+// Kernels of halves give what those of float32 give on the same numbers, rounded once: bit for bit where sums have one
+// order, else within one rounding more.
+func TestHalvesAreRoundedOnce(t *testing.T) {
+	for dt, eps := range halfTypes {
+		t.Run(dt.String(), func(t *testing.T) {
+			nativeRows(t, func(t *testing.T, r *row, large []arg) {
+				in := rounded(t, large, dt)
+				wide, half := r.job(t, autograd.Config{}, in, tensor.Float32, plain), r.job(t, autograd.Config{}, in, dt, plain)
+				for k, s := range half.seeds {
+					require.NoError(t, tensor.Convert(wide.seeds[k], s))
+				}
+				want, got := wide.run(), half.run()
+				for k := range want.out {
+					require.NoError(t, nearRounded(wide.rig, want.out[k], got.out[k], dt, eps, sameSums[r.entry]), "output %d", k)
+				}
+				for k := range want.grad {
+					require.NoError(t, nearRounded(wide.rig, want.grad[k], got.grad[k], dt, eps, sameSums[r.entry]), "gradient %d", k)
+				}
+				wide.close()
+				half.close()
+			})
+		})
+	}
+}
+
+// nearRounded compares got with want rounded to dt: exactly, or up to a rounding of it and of the largest element.
+func nearRounded(r *rig, want, got array, dt tensor.DType, eps float64, exact bool) error {
+	x := r.tensor(want, dt)
+	defer x.Release()
+	if exact {
+		return near(read(x), got, 0, 0)
+	}
+	return near(read(x), got, 2*eps, eps*0x1p-4*scaleOf(want))
+}
+
+// Half types cost half: the engine makes as many buffers as for float32, and those of tensors are half as large. A float32
+// copy of an operand, a result or a gradient would be one more.
+func TestHalvesAreNotCopied(t *testing.T) {
+	nativeRows(t, func(t *testing.T, r *row, in []arg) {
+		var buffers [2][]int64
+		for i, dt := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
+			j := r.job(t, autograd.Config{}, in, dt, plain)
+			j.dev.SetTrace(func(e memory.Event) {
+				if e.Act == memory.Alloc && e.Kind != memory.Scratch {
+					buffers[i] = append(buffers[i], e.Bytes)
+				}
+			})
+			j.run()
+			j.dev.SetTrace(nil)
+			j.close()
+		}
+		require.Len(t, buffers[1], len(buffers[0]), "%v for float32, %v for bfloat16", buffers[0], buffers[1])
 	})
 }

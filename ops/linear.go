@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/thimble-ml/thimble/autograd"
-	"github.com/thimble-ml/thimble/internal/kernel"
 	"github.com/thimble-ml/thimble/tensor"
 )
 
@@ -31,13 +30,14 @@ var overInput = [][]autograd.Ref{{autograd.In(0)}}
 
 type linearOp struct{ bias bool }
 
-var linearRule = &autograd.Rule{Name: "linear", Cast: autograd.CastLow, Dear: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}, Over: overInput}
+var linearRule = &autograd.Rule{Name: "linear", Cast: autograd.CastLow, Dear: true, Halves: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}, Over: overInput}
 
 func (linearOp) Rule() *autograd.Rule { return linearRule }
 
 func (o linearOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	x, w := in[0], in[1]
-	if err := wantFloats(in...); err != nil {
+	y, err := wantFactors(in...)
+	if err != nil {
 		return err
 	}
 	if x.Rank() < 1 || w.Rank() != 2 || x.Dim(-1) != w.Dim(1) {
@@ -45,51 +45,38 @@ func (o linearOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	}
 	rows, k := matrix(x, 1)
 	n := w.Dim(0)
-	addShape(sh, x.DType, x.Shape[:x.Rank()-1], n)
-	gemmWork(&sh.Scratch, &sh.Shared, &sh.Chunks, 1, rows, n, k, x.DType)
-	gemmWork(&sh.BwdScratch, &sh.BwdShared, &sh.BwdChunks, 1, rows, k, n, x.DType)
-	gemmWork(&sh.BwdScratch, &sh.BwdShared, &sh.BwdChunks, 1, n, k, rows, x.DType)
+	addShape(sh, y, x.Shape[:x.Rank()-1], n)
+	forwardWork(sh).products(1, false, rows, n, k, dtypes{x.DType, w.DType, y})
+	bwd := backwardWork(sh)
+	bwd.products(1, false, rows, k, n, dtypes{y, w.DType, x.DType})
+	bwd.products(1, false, n, k, rows, dtypes{y, x.DType, w.DType})
 	if !o.bias {
 		return nil
 	}
 	if b := in[2]; b.Rank() != 1 || b.Dim(0) != n {
 		return fmt.Errorf("want bias [%d], as many as the weight has rows", n)
 	}
-	columnSumsWork(&sh.BwdShared, &sh.BwdChunks, rows, n)
+	bwd.sums(rows, n, y, in[2].DType)
 	return nil
 }
 
 func (linearOp) Forward(f *autograd.Fwd) {
-	byFloat(f.Out[0].DType(), linearForward[float32], linearForward[float64])(f)
-}
-
-func linearForward[T kernel.Float](f *autograd.Fwd) {
-	rows, k := matrix(f.In[0].Spec(), 1)
-	n := f.In[1].Dim(0)
-	gemm(&f.Run, f.Shared(), kernel.GEMM[T]{
-		M: rows, N: n, K: k,
-		A: tensor.Data[T](&f.In[0]), LDA: k,
-		B: tensor.Data[T](&f.In[1]), LDB: k, TransB: true,
-		C: tensor.Data[T](&f.Out[0]), LDC: n,
-		Bias: input[T](f, 2),
-	})
+	x, w, y := &f.In[0], &f.In[1], &f.Out[0]
+	rows, k := matrix(x.Spec(), 1)
+	p := multiplication{m: rows, n: w.Dim(0), k: k, a: mat{x, k, false}, b: mat{w, k, true}, c: mat{y, w.Dim(0), false}}
+	if len(f.In) > 2 {
+		p.bias = &f.In[2]
+	}
+	multiply(&f.Run, &p)
 }
 
 func (o linearOp) Backward(b *autograd.Bwd) {
-	byFloat(b.OutSpec(0).DType, linearBackward[float32], linearBackward[float64])(o, b)
-}
-
-func linearBackward[T kernel.Float](o linearOp, b *autograd.Bwd) {
 	rows, k := matrix(b.InSpec(0), 1)
-	n := b.InSpec(1).Dim(0)
-	g := tensor.Data[T](b.Grad(0))
+	n, g := b.InSpec(1).Dim(0), b.Grad(0)
 	input := func() {
 		if dx, add := b.Into(0); dx != nil {
-			gemm(&b.Run, b.Shared(), kernel.GEMM[T]{
-				M: rows, N: k, K: n,
-				A: g, LDA: n,
-				B: tensor.Data[T](b.In(1)), LDB: k,
-				C: tensor.Data[T](dx), LDC: k, Add: add,
+			multiply(&b.Run, &multiplication{
+				m: rows, n: k, k: n, a: mat{g, n, false}, b: mat{b.In(1), k, false}, c: mat{dx, k, false}, add: add,
 			})
 		}
 	}
@@ -98,16 +85,13 @@ func linearBackward[T kernel.Float](o linearOp, b *autograd.Bwd) {
 		input()
 	}
 	if dw, add := b.Into(1); dw != nil {
-		gemm(&b.Run, b.Shared(), kernel.GEMM[T]{
-			M: n, N: k, K: rows,
-			A: g, LDA: n, TransA: true,
-			B: tensor.Data[T](b.In(0)), LDB: k,
-			C: tensor.Data[T](dw), LDC: k, Add: add,
+		multiply(&b.Run, &multiplication{
+			m: n, n: k, k: rows, a: mat{g, n, true}, b: mat{b.In(0), k, false}, c: mat{dw, k, false}, add: add,
 		})
 	}
 	if o.bias {
 		if db, add := b.Into(2); db != nil {
-			columnSums(&b.Run, b.Shared(), db, add, g, n)
+			sumColumns(&b.Run, db, add, g, n)
 		}
 	}
 	if !first {

@@ -33,12 +33,13 @@ func MatMul(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 
 type matMulOp struct{}
 
-var matMulRule = &autograd.Rule{Name: "matmul", Cast: autograd.CastLow, Dear: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
+var matMulRule = &autograd.Rule{Name: "matmul", Cast: autograd.CastLow, Dear: true, Halves: true, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}}
 
 func (matMulOp) Rule() *autograd.Rule { return matMulRule }
 
 func (matMulOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
-	if err := wantFloats(in...); err != nil {
+	dt, err := wantFactors(in...)
+	if err != nil {
 		return err
 	}
 	a, b := in[0], in[1]
@@ -52,21 +53,22 @@ func (matMulOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	if err := wantRank(batch); err != nil {
 		return err
 	}
-	addProduct(sh, batch, a, b)
+	addProduct(sh, dt, batch, a, b)
 	p := planMatMul(a.Shape, b.Shape)
-	gemmWork(&sh.Scratch, &sh.Shared, &sh.Chunks, p.count(both), p.m, p.n, p.k, a.DType)
+	forwardWork(sh).products(p.count(both), false, p.m, p.n, p.k, dtypes{a.DType, b.DType, dt})
+	da, db := dtypes{dt, b.DType, a.DType}, dtypes{a.DType, dt, b.DType}
+	bwd := backwardWork(sh)
 	for _, turned := range []bool{false, true} { // a gradient that lies by columns is computed transposed
-		productWork(sh, p.count(left), p.m, p.k, p.n, turned, a.DType)
-		productWork(sh, p.count(right), p.k, p.n, p.m, turned, a.DType)
+		m, k, n := p.m, p.k, p.n
+		if turned {
+			bwd.products(p.count(left), p.users(left) > 1, k, m, n, da)
+			bwd.products(p.count(right), p.users(right) > 1, n, k, m, db)
+			continue
+		}
+		bwd.products(p.count(left), p.users(left) > 1, m, k, n, da)
+		bwd.products(p.count(right), p.users(right) > 1, k, n, m, db)
 	}
 	return nil
-}
-
-func productWork(sh *autograd.Shapes, batch, m, n, k int, turned bool, dt tensor.DType) {
-	if turned {
-		m, n = n, m
-	}
-	gemmWork(&sh.BwdScratch, &sh.BwdShared, &sh.BwdChunks, batch, m, n, k, dt)
 }
 
 // Takes tells whether the matrices of a or b can be worked on where they lie.
@@ -79,16 +81,16 @@ func (matMulOp) Takes(in []tensor.Spec, i int, t *tensor.Tensor) bool {
 func batchOf(shape []int) []int { return shape[:max(0, len(shape)-2)] }
 
 // addProduct appends the output: the batch, the rows of a and the columns of b, unless there is only one vector of them.
-func addProduct(sh *autograd.Shapes, batch []int, a, b tensor.Spec) {
+func addProduct(sh *autograd.Shapes, dt tensor.DType, batch []int, a, b tensor.Spec) {
 	switch {
 	case a.Rank() == 1 && b.Rank() == 1:
-		addShape(sh, a.DType, batch)
+		addShape(sh, dt, batch)
 	case a.Rank() == 1:
-		addShape(sh, a.DType, batch, b.Dim(-1))
+		addShape(sh, dt, batch, b.Dim(-1))
 	case b.Rank() == 1:
-		addShape(sh, a.DType, batch, a.Dim(-2))
+		addShape(sh, dt, batch, a.Dim(-2))
 	default:
-		addShape(sh, a.DType, batch, a.Dim(-2), b.Dim(-1))
+		addShape(sh, dt, batch, a.Dim(-2), b.Dim(-1))
 	}
 }
 
@@ -154,6 +156,9 @@ func sizeAt(shape []int, d int) int {
 
 // count is how many matrices of a role there are.
 func (p *matMulPlan) count(of role) int { return product(p.batch[of][:p.rank]) }
+
+// users is how many products have each of them.
+func (p *matMulPlan) users(of role) int { return p.count(both) / max(1, p.count(of)) }
 
 // see finds where the matrices of a role lie in t, and tells whether products can work on them there.
 func (p *matMulPlan) see(of role, t *tensor.Tensor) bool {
@@ -237,31 +242,26 @@ func (p *matMulPlan) user(j, r int, of role) int {
 }
 
 func (matMulOp) Forward(f *autograd.Fwd) {
-	byFloat(f.Out[0].DType(), matMulForward[float32], matMulForward[float64])(f)
-}
-
-func matMulForward[T kernel.Float](f *autograd.Fwd) {
 	p := planMatMul(f.In[0].Shape(), f.In[1].Shape())
 	p.seeProducts()
-	a, b := matricesOf[T](&p, left, &f.In[0]), matricesOf[T](&p, right, &f.In[1])
-	products(&f.Run, &p, a, b, matrices[T]{data: tensor.Data[T](&f.Out[0]), of: both}, false)
+	p.see(left, &f.In[0])
+	p.see(right, &f.In[1])
+	p.multiply(&f.Run, matrices{t: &f.In[0], of: left}, matrices{t: &f.In[1], of: right}, matrices{t: &f.Out[0], of: both}, false)
 }
 
 func (matMulOp) Backward(b *autograd.Bwd) {
-	byFloat(b.OutSpec(0).DType, matMulBackward[float32], matMulBackward[float64])(b)
-}
-
-func matMulBackward[T kernel.Float](b *autograd.Bwd) {
 	p := planMatMul(b.InSpec(0).Shape, b.InSpec(1).Shape)
 	p.seeProducts()
-	g := matrices[T]{data: tensor.Data[T](b.Grad(0)), of: both}
+	g := matrices{t: b.Grad(0), of: both}
 	if da, add := b.Into(0); da != nil {
-		y := matricesOf[T](&p, right, b.In(1))
-		products(&b.Run, &p, g, y.t(), matricesOf[T](&p, left, da), add || p.unused(da))
+		p.see(left, da)
+		p.see(right, b.In(1))
+		p.multiply(&b.Run, g, matrices{t: b.In(1), of: right}.turn(), matrices{t: da, of: left}, add || p.unused(da))
 	}
 	if db, add := b.Into(1); db != nil {
-		x := matricesOf[T](&p, left, b.In(0))
-		products(&b.Run, &p, x.t(), g, matricesOf[T](&p, right, db), add || p.unused(db))
+		p.see(right, db)
+		p.see(left, b.In(0))
+		p.multiply(&b.Run, matrices{t: b.In(0), of: left}.turn(), g, matrices{t: db, of: right}, add || p.unused(db))
 	}
 }
 
@@ -274,29 +274,20 @@ func (p *matMulPlan) unused(dst *tensor.Tensor) bool {
 	return true
 }
 
-// matrices are all that have a role, or their transposes.
-type matrices[T kernel.Float] struct {
-	data   []T
+// matrices are all that have a role, in a tensor that see has looked at, or their transposes.
+type matrices struct {
+	t      *tensor.Tensor
 	of     role
 	turned bool
 }
 
-// matricesOf are those in t, which Takes has let pass.
-func matricesOf[T interface {
-	kernel.Float
-	tensor.Elem
-}](p *matMulPlan, of role, t *tensor.Tensor) matrices[T] {
-	p.see(of, t)
-	return matrices[T]{data: tensor.Raw[T](t), of: of}
-}
-
-func (x matrices[T]) t() matrices[T] {
+func (x matrices) turn() matrices {
 	x.turned = !x.turned
 	return x
 }
 
 // size of a matrix of x.
-func (x matrices[T]) size(p *matMulPlan) (rows, cols int) {
+func (x matrices) size(p *matMulPlan) (rows, cols int) {
 	switch x.of {
 	case left:
 		rows, cols = p.m, p.k
@@ -311,31 +302,39 @@ func (x matrices[T]) size(p *matMulPlan) (rows, cols int) {
 	return rows, cols
 }
 
-// products computes each matrix of c as the sum over the products a b that have it. A c that lies by columns is computed
-// as b^T a^T.
-func products[T kernel.Float](r *autograd.Run, p *matMulPlan, a, b, c matrices[T], add bool) {
-	if p.lies[c.of].columns {
-		a, b = b.t(), a.t()
-	}
-	la, lb := &p.lies[a.of], &p.lies[b.of]
-	g := kernel.GEMM[T]{
-		A: a.data, LDA: la.ld, TransA: la.columns != a.turned,
-		B: b.data, LDB: lb.ld, TransB: lb.columns != b.turned,
-		C: c.data, LDC: p.lies[c.of].ld, Add: add,
-	}
-	g.M, g.K = a.size(p)
-	_, g.N = b.size(p)
-	if p.rank == 0 {
-		gemm(r, r.Shared(), g)
-		return
-	}
-	productsPar(r, *p, [3]role{a.of, b.of, c.of}, g)
+// mat is the first matrix of x.
+func (x matrices) mat(p *matMulPlan) mat {
+	l := &p.lies[x.of]
+	return mat{x.t, l.ld, l.columns != x.turned}
 }
 
-// productsPar computes a batch of products, in chunks of c's matrices or, where matrices are large, one after the other.
-func productsPar[T kernel.Float](r *autograd.Run, p matMulPlan, of [3]role, g kernel.GEMM[T]) {
-	matrices := p.count(of[2])
-	users := p.count(both) / max(1, matrices)
+// multiply computes each matrix of c as the sum over the products a b that have it. A c that lies by columns is computed
+// as b^T a^T.
+func (p *matMulPlan) multiply(r *autograd.Run, a, b, c matrices, add bool) {
+	if p.lies[c.of].columns {
+		a, b = b.turn(), a.turn()
+	}
+	x := multiplication{a: a.mat(p), b: b.mat(p), c: mat{c.t, p.lies[c.of].ld, false}, add: add}
+	x.m, x.k = a.size(p)
+	_, x.n = b.size(p)
+	if p.rank == 0 {
+		multiply(r, &x)
+		return
+	}
+	roles := [3]role{a.of, b.of, c.of}
+	switch {
+	case x.dtypes().half() != tensor.Float32:
+		mixedProducts(r, *p, roles, x.mixed())
+	case c.t.DType() == tensor.Float32:
+		products(r, *p, roles, floats[float32](&x))
+	default:
+		products(r, *p, roles, floats[float64](&x))
+	}
+}
+
+// products computes a batch of products, in chunks of c's matrices or, where matrices are large, one after the other.
+func products[T kernel.Float](r *autograd.Run, p matMulPlan, of [3]role, g kernel.GEMM[T]) {
+	matrices, users := p.count(of[2]), p.users(of[2])
 	// one is what the u-th user adds to matrix j.
 	one := func(j, u int) kernel.GEMM[T] {
 		x, i := g, p.user(j, u, of[2])
@@ -358,6 +357,40 @@ func productsPar[T kernel.Float](r *autograd.Run, p matMulPlan, of [3]role, g ke
 				continue
 			}
 			x.Chunk(r.Lane(lane), chunk%tiles)
+		}
+	})
+}
+
+// mixedProducts is products of halves. What several users add to a matrix is summed in float32, a tile at a time.
+func mixedProducts(r *autograd.Run, p matMulPlan, of [3]role, g kernel.MixedGEMM) {
+	matrices, users := p.count(of[2]), p.users(of[2])
+	if mixedStaged(g.M, g.N, g.K, users > 1 && g.C.Bits != nil) {
+		for i := range matrices * users {
+			at := p.user(i/users, i%users, of[2])
+			x := g
+			x.A, x.B, x.C = g.A.From(p.offset(at, of[0])), g.B.From(p.offset(at, of[1])), g.C.From(p.offset(at, of[2]))
+			x.Add = g.Add || i%users > 0
+			mixedStages(r, x)
+		}
+		return
+	}
+	if users == 0 {
+		return // unused has put zeros there
+	}
+	tiles, all := mixedTiles(matrices, g.M, g.N, g.K), kernel.MixedGEMMChunks(g.M, g.N, g.K)
+	r.Par(matrices*tiles, func(lane, chunk int) {
+		j := chunk / tiles
+		x := g
+		x.C = g.C.From(p.offset(p.user(j, 0, of[2]), of[2]))
+		lo, hi := chunk%tiles, chunk%tiles+1
+		if tiles == 1 {
+			lo, hi = 0, all
+		}
+		for c := lo; c < hi; c++ {
+			x.Sum(r.Lane(lane), c, users, func(u int) (a, b int) {
+				i := p.user(j, u, of[2])
+				return p.offset(i, of[0]), p.offset(i, of[1])
+			})
 		}
 	})
 }

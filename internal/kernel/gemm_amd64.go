@@ -311,14 +311,14 @@ func packRowsAVX2(dst []float32, g *GEMM[float32], i int, panels gemmPanels, p0,
 
 // packTurnedAVX2 is packRowsAVX2 where A is stored transposed.
 func packTurnedAVX2(dst []float32, g *GEMM[float32], i int, panels gemmPanels, p0, p1, k, depth int) {
-	src := g.A[k*g.LDA+i:]
+	src := func(p int) *float32 { return &g.A[k*g.LDA+i+panels.row(p)] }
 	p := p0
 	if full := min(p1, panels.full()); p < full {
-		gemmPackPanels6(&dst[p*avxRows*depth], &src[panels.row(p)], g.LDA, depth, full-p)
+		gemmPackPanels6(&dst[p*avxRows*depth], src(p), g.LDA, depth, full-p)
 		p = full
 	}
 	for ; p < p1; p++ {
-		gemmPackCols6(&dst[p*avxRows*depth], &src[panels.row(p)], g.LDA, depth, avxMask(panels.height(p)))
+		gemmPackCols6(&dst[p*avxRows*depth], src(p), g.LDA, depth, avxMask(panels.height(p)))
 	}
 }
 

@@ -67,11 +67,14 @@ func GEMMMostChunks(m, n, k int) (most int) {
 // gemmStages is a product cut into blocks.
 type gemmStages struct {
 	m, n, k           int
-	rows, cols, depth int // of a block
+	rows, cols, depth int  // of a block
+	inner             bool // all blocks of K for one block of C, before the next
 }
 
 func stagesOf(m, n, k int) gemmStages {
-	return gemmStages{m, n, k, even(m, stageRows, gemmRows), even(n, stageCols, gemmCols), gemmDepth(k)}
+	return gemmStages{
+		m: m, n: n, k: k, rows: even(m, stageRows, gemmRows), cols: even(n, stageCols, gemmCols), depth: gemmDepth(k),
+	}
 }
 
 func (s *gemmStages) down() int   { return ceilDiv(s.m, s.rows) }
@@ -95,8 +98,13 @@ func (s *gemmStages) at(stage int) (t gemmStage) {
 	t.multiply = stage%2 != 0
 	stage /= 2
 	down, deep := s.down(), s.deep()
-	t.another = stage%down == 0
-	t.i, t.k, t.j = stage%down*s.rows, stage/down%deep*s.depth, stage/(down*deep)*s.cols
+	if t.another = stage%down == 0; s.inner && deep > 1 {
+		t.another = true
+		t.i, t.k = stage/deep%down*s.rows, stage%deep*s.depth
+	} else {
+		t.i, t.k = stage%down*s.rows, stage/down%deep*s.depth
+	}
+	t.j = stage / (down * deep) * s.cols
 	t.rows, t.cols, t.depth = min(s.rows, s.m-t.i), min(s.cols, s.n-t.j), min(s.depth, s.k-t.k)
 	return t
 }

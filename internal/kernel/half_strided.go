@@ -84,14 +84,22 @@ func AccumulateHalf(h Half, dst, src Strided[uint16], lo, hi int) {
 
 // Quantize fills elements [lo, hi), in row-major order, of dst with src rounded to a half type, in float32.
 func Quantize(h Half, dst, src Strided[float32], lo, hi int) {
-	var room [expBlock]uint16
 	var p blockPair[float32, float32]
 	for p.open(dst, src, lo, hi); p.more(); {
 		d, s := p.at()
-		x := room[:len(d)]
-		h.Round(x, s)
-		h.Widen(d, x)
+		h.quantize(d, s)
 		p.put(d)
+	}
+}
+
+// quantize fills dst, as long as src, with src rounded to the half type, in float32.
+func (h Half) quantize(dst, src []float32) {
+	var room [expBlock]uint16
+	for len(src) > 0 {
+		n := min(len(src), expBlock)
+		h.Round(room[:n], src[:n])
+		h.Widen(dst[:n], room[:n])
+		dst, src = dst[n:], src[n:]
 	}
 }
 

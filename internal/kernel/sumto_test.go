@@ -24,6 +24,33 @@ func TestSumToSpecials(t *testing.T) {
 	kerneltest.SumToSpecials(t, kernel.SumPart[float64], kernel.SumFinish[float64])
 }
 
+// Halves are summed as float32 is, up to the last bit where rows are added up.
+func TestSumPartHalf(t *testing.T) {
+	for _, half := range halves {
+		for _, k := range kerneltest.SumToCases() {
+			n, to := kernel.Elems(k[0]), k[1]
+			bits, x := make([]uint16, n), kerneltest.Rand[float32](n, 5)
+			half.Round(bits, x)
+			half.Widen(x, bits)
+			p := kernel.NewSumTo(k[0], to)
+			want, got := make([]float32, kernel.Elems(to)), make([]float32, kernel.Elems(to))
+			shared := make([]float64, p.SharedBytes()/8)
+			w, g := kernel.Contiguous(want, to), kernel.Contiguous(got, to)
+			for c := range p.Chunks() {
+				kernel.SumPart(&p, w, true, x, shared, c)
+			}
+			kernel.SumFinish(&p, w, true, shared)
+			for c := range p.Chunks() {
+				kernel.SumPartHalf(half, &p, g, true, bits, shared, c)
+			}
+			kernel.SumFinish(&p, g, true, shared)
+			for i := range want {
+				require.InDelta(t, want[i], got[i], 1e-6*float64(1+p.Chunks()), "%v -> %v", k[0], to)
+			}
+		}
+	}
+}
+
 func TestSumInts(t *testing.T) {
 	kerneltest.SumInts(t, kernel.SumInts[int32], kernel.SumIntsFinish)
 	kerneltest.SumInts(t, kernel.SumInts[int64], kernel.SumIntsFinish)

@@ -11,6 +11,7 @@ import (
 	"github.com/thimble-ml/thimble/examples/internal/gosource"
 	"github.com/thimble-ml/thimble/examples/internal/mnist"
 	"github.com/thimble-ml/thimble/nn"
+	"github.com/thimble-ml/thimble/tensor"
 )
 
 // problem is a model with its data.
@@ -20,7 +21,7 @@ type problem struct {
 	sgdLR float64
 	train data.Dataset
 	test  data.Dataset // nil: there is no accuracy
-	build func(*autograd.Session) (model any, forward nn.Forward, err error)
+	build func(*autograd.Session, tensor.DType) (model any, forward nn.Forward, err error)
 	steps int // updates of a whole training, unless -steps or -epochs says otherwise
 }
 
@@ -67,14 +68,14 @@ func mlpProblem(c settings, train *data.Images) (*problem, []int) {
 	pixels := train.H * train.W
 	return &problem{
 		batch: 1024, lr: 2e-3, sgdLR: 0.5, steps: 180,
-		build: func(sess *autograd.Session) (any, nn.Forward, error) {
+		build: func(sess *autograd.Session, dt tensor.DType) (any, nn.Forward, error) {
 			var net nn.Sequential
 			in := pixels
 			for i, width := range []int{c.Hidden, c.Hidden, train.Classes} {
 				if i > 0 {
 					net = append(net, nn.ReLU{})
 				}
-				fc, err := nn.NewLinear(sess, in, width)
+				fc, err := nn.NewLinear(sess, in, width, nn.LinearConfig{DType: dt})
 				if err != nil {
 					return nil, nil, err
 				}
@@ -89,8 +90,8 @@ func mlpProblem(c settings, train *data.Images) (*problem, []int) {
 func viTProblem(_ settings, train *data.Images) (*problem, []int) {
 	return &problem{
 		batch: 128, lr: 2e-3, sgdLR: 0.1, steps: 250,
-		build: func(sess *autograd.Session) (any, nn.Forward, error) {
-			m, err := nn.NewViT(sess, nn.ViTConfig{Image: train.H, Patch: train.H / 4, Channels: 1, Dim: 32, Heads: 2, Layers: 6, Classes: train.Classes})
+		build: func(sess *autograd.Session, dt tensor.DType) (any, nn.Forward, error) {
+			m, err := nn.NewViT(sess, nn.ViTConfig{Image: train.H, Patch: train.H / 4, Channels: 1, Dim: 32, Heads: 2, Layers: 6, Classes: train.Classes, DType: dt})
 			if err != nil {
 				return nil, nil, err
 			}
@@ -112,8 +113,8 @@ func text(ctx context.Context, c settings) (*problem, error) {
 	}
 	return &problem{
 		batch: 32, lr: 2e-3, sgdLR: 0.1, steps: 300, train: sequences,
-		build: func(sess *autograd.Session) (any, nn.Forward, error) {
-			m, err := nn.NewGPT(sess, nn.GPTConfig{Vocab: data.Vocabulary, Context: context, Dim: 64, Heads: 4, Layers: 4})
+		build: func(sess *autograd.Session, dt tensor.DType) (any, nn.Forward, error) {
+			m, err := nn.NewGPT(sess, nn.GPTConfig{Vocab: data.Vocabulary, Context: context, Dim: 64, Heads: 4, Layers: 4, DType: dt})
 			if err != nil {
 				return nil, nil, err
 			}

@@ -30,7 +30,7 @@ func (j *job) buildAway() (model any, forward nn.Forward, err error) {
 		home = j.store
 	}
 	err = j.sess.BuildIn(home, func() error {
-		model, forward, err = j.build(j.sess)
+		model, forward, err = j.build(j.sess, j.rung.dtype)
 		return err
 	})
 	return model, forward, err

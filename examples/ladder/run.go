@@ -169,7 +169,7 @@ func (j *job) update(s *autograd.Scope) error {
 		if err != nil {
 			return err
 		}
-		l := j.lossOf(j.saver(s), s.Input(batch.X), s.Input(batch.Y))
+		l := j.lossOf(j.saver(s).WithAutocast(j.rung.cast), s.Input(batch.X), s.Input(batch.Y))
 		j.loss += l.Item() / float64(j.rung.micro)
 		updated, err := j.window.Backward(s, l)
 		if err != nil {
@@ -187,15 +187,26 @@ func (j *job) update(s *autograd.Scope) error {
 
 // lossOf is the mean cross-entropy of what the model gives, by the fused head if the rung and the model have one.
 func (j *job) lossOf(s *autograd.Scope, x, y *autograd.Value) *autograd.Value {
-	if m, ok := j.model.(*nn.GPT); ok && j.rung.fused {
-		return m.Loss(s, x, y)
-	}
-	return s.Do("loss", func(s *autograd.Scope) *autograd.Value {
-		if j.rung.naive {
-			return naiveLoss(s, j.forward(s, x), y)
+	return s.Do("", func(s *autograd.Scope) *autograd.Value { // ends the images in another dtype
+		x := j.input(s, x)
+		if m, ok := j.model.(*nn.GPT); ok && j.rung.fused {
+			return m.Loss(s, x, y)
 		}
-		return ops.CrossEntropy(s, j.forward(s, x), y)
+		return s.Do("loss", func(s *autograd.Scope) *autograd.Value {
+			if j.rung.naive {
+				return naiveLoss(s, j.forward(s, x), y)
+			}
+			return ops.CrossEntropy(s, j.forward(s, x), y)
+		})
 	})
+}
+
+// input gives images in the dtype of the model; tokens stay what they are.
+func (j *job) input(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+	if x.DType().IsFloat() {
+		return ops.Cast(s, x, j.rung.dtype)
+	}
+	return x
 }
 
 // train runs all steps and gives the median time of one, in milliseconds.
@@ -245,7 +256,8 @@ func (j *job) accuracy(ctx context.Context) (float64, error) {
 			return 0, err
 		}
 		err := j.sess.Step(ctx, func(s *autograd.Scope) error {
-			logits := j.forward(s.NoGrad().Eval(), s.Input(batch.X))
+			s = s.NoGrad().Eval()
+			logits := ops.Cast(s, j.forward(s, j.input(s, s.Input(batch.X))), tensor.Float32)
 			right += count(tensor.Data[float32](logits.Tensor()), tensor.Data[int64](batch.Y))
 			return nil
 		})

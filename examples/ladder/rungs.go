@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/thimble-ml/thimble/amp"
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/checkpoint"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/optim"
+	"github.com/thimble-ml/thimble/tensor"
 )
 
 // rung is one configuration of the ladder.
@@ -18,18 +20,21 @@ type rung struct {
 	note string // what sets the row apart
 	kind kind
 
-	naive   bool     // the model is made of elementary operations
-	buffers bool     // each gradient has a buffer of its own: nothing is written over
-	fused   bool     // linear and cross-entropy in one op. For language models
-	micro   int      // micro-batches an update
-	sgd     bool     // SGD with a cosine schedule instead of AdamW
-	release bool     // the optimizer runs inside backward
-	chain   nn.Chain // how the blocks run; nil: as they are. For models that have blocks
-	away    away     // what is on disk
+	naive   bool                // the model is made of elementary operations
+	buffers bool                // each gradient has a buffer of its own: nothing is written over
+	fused   bool                // linear and cross-entropy in one op. For language models
+	micro   int                 // micro-batches an update
+	dtype   tensor.DType        // of parameters, and with them of gradients and moments
+	cast    autograd.CastPolicy // of products
+	half    optim.HalfUpdate    // how an update of a half type is rounded
+	sgd     bool                // SGD with a cosine schedule instead of AdamW
+	release bool                // the optimizer runs inside backward
+	chain   nn.Chain            // how the blocks run; nil: as they are. For models that have blocks
+	away    away                // what is on disk
 }
 
 // baseline is what the library does if nothing is asked of it. (A language model gets the fused head too; here it is a rung.)
-var baseline = rung{name: "baseline", what: "float32, AdamW, the whole batch at once", micro: 1}
+var baseline = rung{name: "baseline", what: "float32, AdamW, the whole batch at once", micro: 1, dtype: tensor.Float32}
 
 // technique turns a rung into the next one.
 type technique struct {
@@ -58,6 +63,8 @@ var stack = []technique{
 	{"fused-head", "the loss makes the logits of some tokens at a time, and never holds all", "gpt", rounds, func(r *rung) { r.fused = true }},
 	{"dear-only", "backward computes norms, activations and dropout again", blocks, exact, func(r *rung) { r.chain = dearOnly }},
 	{"micro-batches", "gradients of 16 micro-batches are added up before each update", anyModel, rounds, func(r *rung) { r.micro = 16 }},
+	{"bf16-autocast", "products are in bfloat16, parameters and sums in float32", anyModel, side, func(r *rung) { r.cast = amp.BFloat16 }},
+	{"bf16", "everything is in bfloat16, updates are rounded up or down at random", anyModel, rounds, func(r *rung) { r.dtype, r.half = tensor.BFloat16, optim.RoundStochastic }},
 	{"sgd-cosine", "plain SGD with a cosine schedule: no moments to keep", anyModel, rounds, func(r *rung) { r.sgd, r.note = true, otherTraining }},
 	{"per-block", "backward computes each block again", blocks, exact, func(r *rung) { r.chain = perBlock }},
 	{"sqrt", "backward computes about sqrt(blocks) runs of blocks again", blocks, exact | side, func(r *rung) { r.chain = sqrt }},
@@ -199,13 +206,13 @@ func (r rung) set(model any) {
 // optimizer makes the rung's optimizer, and its schedule if it has one.
 func (r rung) optimizer(params []*autograd.Param, p *problem, updates int, store optim.StateStore) (optim.Optimizer, *optim.CosineAnnealing, error) {
 	if !r.sgd {
-		opt, err := optim.NewAdamW(params, optim.AdamWConfig{LR: p.lr, WeightDecay: 0.01, Store: store})
+		opt, err := optim.NewAdamW(params, optim.AdamWConfig{LR: p.lr, WeightDecay: 0.01, Store: store, Half: r.half})
 		if err == nil && r.release {
 			err = opt.ReleaseGradients()
 		}
 		return opt, nil, err
 	}
-	opt, err := optim.NewSGD(params, optim.SGDConfig{LR: p.sgdLR})
+	opt, err := optim.NewSGD(params, optim.SGDConfig{LR: p.sgdLR, Half: r.half})
 	if err != nil {
 		return nil, nil, err
 	}

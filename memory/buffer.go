@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
 	"unsafe"
 )
@@ -88,13 +89,30 @@ func (b *Buffer) Bump() {
 	b.version++
 }
 
-// Describe says what the buffer holds ("float32[8 256 384]") and why it is held. Its later events carry both; with a
-// trace set there is an event for Describe itself.
+// Describe says what the buffer holds ("float32[8 256 384]") and why it is held; a text that is empty leaves that one as it
+// was. Its later events carry both; with a trace set there is an event for Describe itself.
 func (b *Buffer) Describe(spec, why string) {
 	if b.refs <= 0 {
 		b.misuse("describe of")
 	}
+	if b.note != nil {
+		spec, why = cmp.Or(spec, b.note.spec), cmp.Or(why, b.note.why)
+	}
 	b.note = &note{spec, why}
+	b.described()
+}
+
+// SetSite says for whom the bytes are, where that became known only after they were asked for: a parameter gets its full
+// name when the model that it is part of is complete. It is an event as Describe is.
+func (b *Buffer) SetSite(at Site) {
+	if b.refs <= 0 {
+		b.misuse("setsite of")
+	}
+	b.site = at
+	b.described()
+}
+
+func (b *Buffer) described() {
 	if d := b.dev; !b.orphan {
 		d.seq++
 		if d.trace != nil {
@@ -115,7 +133,7 @@ func (b *Buffer) ID() uint64 { return b.id }
 // Kind returns what the bytes are for.
 func (b *Buffer) Kind() Kind { return b.kind }
 
-// Site returns where the buffer was asked for.
+// Site returns where the buffer was asked for, or what SetSite said last.
 func (b *Buffer) Site() Site { return b.site }
 
 // Refs returns the number of references, 0 after the last Release.

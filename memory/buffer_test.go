@@ -63,6 +63,7 @@ func TestUseAfterRelease(t *testing.T) {
 		"bump of":     b.Bump,
 		"setkind of":  func() { b.SetKind(memory.Param) },
 		"describe of": func() { b.Describe("", "") },
+		"setsite of":  func() { b.SetSite(memory.Site{}) },
 	} {
 		require.PanicsWithValue(t, "memory: host: "+what+tail, f)
 	}

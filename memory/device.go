@@ -36,6 +36,8 @@ type state struct {
 	stats    Stats // without what Stats fills in
 	seq, ids uint64
 	phase    string
+	op       uint64    // operations begun
+	by       Site      // the last of them
 	plan     []Planned // what Follow has still to come
 }
 

@@ -26,7 +26,7 @@ const (
 	Free                // its last reference was released
 	SetKind             // its kind changed to Event.Kind
 	Mark                // Device.Mark opened a phase; no buffer is concerned
-	Describe            // Buffer.Describe said what it holds
+	Describe            // Buffer.Describe said what it holds, or Buffer.SetSite for whom
 )
 
 var actNames = [...]string{"alloc", "free", "setkind", "mark", "describe"}
@@ -47,11 +47,14 @@ type Event struct {
 	Addr  int64 // offset of the buffer in the arena, in bytes
 	Bytes int64 // as asked for, not rounded
 	Live  int64 // bytes live after the event
+	Arena int64 // end of the highest live buffer after it
 	Kind  Kind  // after the event
 	Site  Site  // where the buffer was asked for
 	Spec  string
 	Why   string // Spec and Why are what Describe said last; an Alloc event precedes it
 	Phase string // what Mark said last
+	By    Site   // what Begin said last: the operation that runs, or has just run
+	Op    uint64 // its number, from 1; 0 before the first
 }
 
 // SetTrace has f called after every event from now on, nil for nobody, and returns who was called before. f runs on
@@ -64,14 +67,20 @@ func (d *Device) SetTrace(f func(Event)) (old func(Event)) {
 // Tracing tells whether a trace is set: texts for Describe need not be built when it is not.
 func (d *Device) Tracing() bool { return d.trace != nil }
 
-// Mark names the phase that begins now ("forward", "step 3"); later events carry the name. The events' Hash does not
-// cover it.
+// Mark names the phase that begins now; later events carry the name. Package autograd marks those of a step: "forward",
+// "backward", "recompute" and "step", and "" after it. The events' Hash does not cover it.
 func (d *Device) Mark(phase string) {
 	d.phase = phase
 	d.seq++
 	if d.trace != nil {
-		d.trace(Event{Seq: d.seq, Act: Mark, Live: d.stats.Live, Phase: phase})
+		d.trace(Event{Seq: d.seq, Act: Mark, Live: d.stats.Live, Arena: d.top, Phase: phase, By: d.by, Op: d.op})
 	}
+}
+
+// Begin says that an operation begins: later events carry it, and its number. It is no event itself.
+func (d *Device) Begin(at Site) {
+	d.op++
+	d.by = at
 }
 
 // record numbers, hashes and traces something that changed the figures.
@@ -84,7 +93,7 @@ func (d *Device) record(act Act, b *Buffer) {
 }
 
 func (d *Device) event(act Act, b *Buffer) Event {
-	e := Event{Seq: d.seq, ID: b.id, Act: act, Addr: b.addr, Bytes: b.size, Live: d.stats.Live, Kind: b.kind, Site: b.site, Phase: d.phase}
+	e := Event{Seq: d.seq, ID: b.id, Act: act, Addr: b.addr, Bytes: b.size, Live: d.stats.Live, Arena: d.top, Kind: b.kind, Site: b.site, Phase: d.phase, By: d.by, Op: d.op}
 	if b.note != nil {
 		e.Spec, e.Why = b.note.spec, b.note.why
 	}

@@ -18,15 +18,20 @@ func TestEvents(t *testing.T) {
 	b.Describe("uint8[100]", "input of matmul")
 	b.SetKind(memory.Activation)
 	b.Retain().Release()
+	d.Begin(memory.Site{Op: "matmul'"})
+	named := memory.Site{Op: "linear", Scope: "gpt/head"}
+	b.SetSite(named)
 	d.Mark("backward")
 	b.Release()
+	by := memory.Site{Op: "matmul'"}
 	require.Equal(t, []memory.Event{
 		{Seq: 1, Act: memory.Mark, Phase: "forward"},
-		{Seq: 2, ID: 1, Act: memory.Alloc, Bytes: 100, Live: 100, Kind: memory.Temporary, Site: at, Phase: "forward"},
-		{Seq: 3, ID: 1, Act: memory.Describe, Bytes: 100, Live: 100, Kind: memory.Temporary, Site: at, Spec: "uint8[100]", Why: "input of matmul", Phase: "forward"},
-		{Seq: 4, ID: 1, Act: memory.SetKind, Bytes: 100, Live: 100, Kind: memory.Activation, Site: at, Spec: "uint8[100]", Why: "input of matmul", Phase: "forward"},
-		{Seq: 5, Act: memory.Mark, Live: 100, Phase: "backward"},
-		{Seq: 6, ID: 1, Act: memory.Free, Bytes: 100, Kind: memory.Activation, Site: at, Spec: "uint8[100]", Why: "input of matmul", Phase: "backward"},
+		{Seq: 2, ID: 1, Act: memory.Alloc, Bytes: 100, Live: 100, Arena: 128, Kind: memory.Temporary, Site: at, Phase: "forward"},
+		{Seq: 3, ID: 1, Act: memory.Describe, Bytes: 100, Live: 100, Arena: 128, Kind: memory.Temporary, Site: at, Spec: "uint8[100]", Why: "input of matmul", Phase: "forward"},
+		{Seq: 4, ID: 1, Act: memory.SetKind, Bytes: 100, Live: 100, Arena: 128, Kind: memory.Activation, Site: at, Spec: "uint8[100]", Why: "input of matmul", Phase: "forward"},
+		{Seq: 5, ID: 1, Act: memory.Describe, Bytes: 100, Live: 100, Arena: 128, Kind: memory.Activation, Site: named, Spec: "uint8[100]", Why: "input of matmul", Phase: "forward", By: by, Op: 1},
+		{Seq: 6, Act: memory.Mark, Live: 100, Arena: 128, Phase: "backward", By: by, Op: 1},
+		{Seq: 7, ID: 1, Act: memory.Free, Bytes: 100, Kind: memory.Activation, Site: named, Spec: "uint8[100]", Why: "input of matmul", Phase: "backward", By: by, Op: 1},
 	}, got)
 
 	old := d.SetTrace(nil)
@@ -35,7 +40,7 @@ func TestEvents(t *testing.T) {
 	d.Mark("untraced")
 	d.SetTrace(old)
 	d.Mark("again")
-	require.EqualValues(t, 8, got[len(got)-1].Seq, "what nobody saw is numbered too")
+	require.EqualValues(t, 9, got[len(got)-1].Seq, "what nobody saw is numbered too")
 }
 
 // The hash tells runs apart by act, address, size, kind and order, and by nothing else.

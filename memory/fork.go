@@ -15,6 +15,7 @@ type record struct {
 	refs    int32
 	version uint32
 	kind    Kind
+	site    Site
 }
 
 // Fork begins a dry run: until Join, the device goes on placing and counting from where it stands, and every address,
@@ -27,7 +28,7 @@ func (d *Device) Fork() {
 	}
 	a := &aside{state: d.state, live: make([]record, len(d.live))}
 	for i, b := range d.live {
-		a.live[i] = record{b, b.note, b.refs, b.version, b.kind}
+		a.live[i] = record{b, b.note, b.refs, b.version, b.kind, b.site}
 	}
 	d.state = d.state.clone()
 	d.dry = a
@@ -46,7 +47,7 @@ func (d *Device) Join() {
 	clear(d.live)
 	d.live = d.live[:0]
 	for i, r := range d.dry.live {
-		r.b.note, r.b.refs, r.b.version, r.b.kind, r.b.slot = r.note, r.refs, r.version, r.kind, int32(i)
+		r.b.note, r.b.refs, r.b.version, r.b.kind, r.b.site, r.b.slot = r.note, r.refs, r.version, r.kind, r.site, int32(i)
 		d.live = append(d.live, r.b)
 	}
 	d.state, d.dry = d.dry.state, nil

@@ -80,7 +80,10 @@ func (m *model) alloc(size int64, k memory.Kind) (int64, bool) {
 	if now := m.now(); now.Live > m.stats.Peak {
 		m.stats.Peak, m.stats.PeakByKind = now.Live, now.LiveByKind
 	}
-	m.stats.ArenaPeak = max(m.stats.ArenaPeak, m.now().Arena)
+	now := m.now()
+	m.stats.ArenaPeak = max(m.stats.ArenaPeak, now.Arena)
+	m.stats.ReservedPeak = max(m.stats.ReservedPeak, now.Reserved)
+	m.stats.BuffersPeak = max(m.stats.BuffersPeak, now.Buffers)
 	return addr, true
 }
 
@@ -98,6 +101,7 @@ func (m *model) free(id uint64) {
 func (m *model) resetPeak() {
 	now := m.now()
 	m.stats.Peak, m.stats.PeakByKind, m.stats.ArenaPeak = now.Live, now.LiveByKind, now.Arena
+	m.stats.ReservedPeak, m.stats.BuffersPeak = now.Reserved, now.Buffers
 }
 
 // trim keeps the granules on which a live buffer or the end of the arena lies.

@@ -129,6 +129,7 @@ func (d *Device) touch(addr, n int64) error {
 		}
 	}
 	d.resident.add(s)
+	d.stats.ReservedPeak = max(d.stats.ReservedPeak, d.resident.bytes())
 	d.lockPages(s)
 	return nil
 }

@@ -14,6 +14,9 @@ type Stats struct {
 	// and that Trim has not handed back since.
 	Reserved int64
 
+	// ReservedPeak is the highest Reserved since ResetPeak.
+	ReservedPeak int64
+
 	// Locked is what of it cannot be paged out, if Config.Lock. It depends on the system.
 	Locked int64
 
@@ -22,7 +25,7 @@ type Stats struct {
 	LiveByKind [NumKinds]int64 // sums to Live
 	PeakByKind [NumKinds]int64 // the split when Peak was first reached; sums to Peak
 
-	Buffers               int    // live buffers
+	Buffers, BuffersPeak  int    // live buffers, and the most at once since ResetPeak
 	Allocs, Frees         uint64 // since the device was made; Allocs counts TryAlloc too
 	AllocBytes, FreeBytes int64  // their bytes; AllocBytes - FreeBytes = Live
 	Refused               uint64 // TryAlloc that returned false
@@ -41,10 +44,11 @@ func (d *Device) Stats() Stats {
 	return s
 }
 
-// ResetPeak begins a new measurement: Peak, PeakByKind and ArenaPeak become what is current, Hash that of no events.
+// ResetPeak begins a new measurement: peaks become what is current, Hash that of no events.
 func (d *Device) ResetPeak() {
 	s := &d.stats
 	s.Peak, s.PeakByKind, s.ArenaPeak, s.Hash = s.Live, s.LiveByKind, d.top, hashBasis
+	s.ReservedPeak, s.BuffersPeak = d.resident.bytes(), len(d.live)
 }
 
 func (d *Device) born(b *Buffer) {
@@ -57,6 +61,7 @@ func (d *Device) born(b *Buffer) {
 		s.Peak, s.PeakByKind = s.Live, s.LiveByKind
 	}
 	s.ArenaPeak = max(s.ArenaPeak, d.top)
+	s.BuffersPeak = max(s.BuffersPeak, len(d.live))
 }
 
 func (d *Device) died(b *Buffer) {

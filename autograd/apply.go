@@ -69,6 +69,7 @@ func (ss *Session) takeWork(s *Scope, op Op) *work {
 		w = &work{ss: ss}
 	}
 	w.s, w.rule, w.site = s, rule, memory.Site{Op: rule.Name, Scope: s.path}
+	ss.begins(w.site, !s.m.NoGrad)
 	return w
 }
 
@@ -281,6 +282,7 @@ func (w *work) saveRefs(inputs bool) error {
 				n.saved = n.saved[:len(n.saved)-1]
 				return err
 			}
+			n.explainSaved(w.s, sl)
 		}
 	}
 	return nil

@@ -93,9 +93,14 @@ func (p *pass) run(s *Scope, v *Value, opts []BackwardOption) {
 	c, done := s.child("backward")
 	defer done()
 	p.s = c.NoGrad()
-	outer := ss.pass
+	outer, before := ss.pass, ss.mark(inBackward)
 	ss.pass = p
-	defer func() { ss.pass = outer }()
+	defer func() {
+		ss.pass = outer
+		if ss.passed = outer == nil; !ss.passed {
+			ss.mark(before)
+		}
+	}()
 	ss.enter("backward", s.path)
 	defer ss.leave()
 	defer p.end()
@@ -238,6 +243,7 @@ func (p *pass) start(v *Value) {
 	e := edge{node: n, out: v.out, grad: true, spec: v.Spec()}
 	n.apart = n.apart || n.view != nil
 	site := memory.Site{Op: "backward", Scope: v.site.Scope}
+	p.ss.dev.Begin(site)
 	dst, add := p.into(&e, site)
 	switch {
 	case p.seed != nil && p.scale != 1:
@@ -407,6 +413,7 @@ func (p *pass) ready(par *Param, f func(*Scope, *Param) error) error {
 // passViews adds the gradients of a view's outputs that have buffers of their own to the base's.
 func (p *pass) passViews(n *node) {
 	site := n.gradSite()
+	p.ss.dev.Begin(site)
 	for i := range n.grads {
 		switch {
 		case n.grads[i].Empty():

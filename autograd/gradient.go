@@ -12,13 +12,18 @@ import (
 func (p *pass) into(e *edge, site memory.Site) (dst tensor.Tensor, add bool) {
 	switch {
 	case e.par != nil && p.capture:
-		return p.sum(&p.target(nil, 0, e.par).t, memory.Temporary, e.spec, site)
+		dst, add = p.sum(&p.target(nil, 0, e.par).t, memory.Temporary, e.spec, site)
 	case e.par != nil:
-		return p.intoParam(e.par, site)
+		dst, add = p.intoParam(e.par, site)
 	case e.node.view != nil && !e.node.apart:
 		return p.through(e.node, e.out, site)
+	default:
+		dst, add = p.sum(&e.node.grads[e.out], memory.Temporary, e.spec, site)
 	}
-	return p.sum(&e.node.grads[e.out], memory.Temporary, e.spec, site)
+	if !add {
+		p.explainGrad(&dst, e)
+	}
+	return dst, add
 }
 
 func (p *pass) intoParam(par *Param, site memory.Site) (tensor.Tensor, bool) {
@@ -149,6 +154,7 @@ func (p *pass) backward(n *node) {
 	c := p.takeCall(n)
 	defer c.end()
 	site := n.gradSite()
+	p.ss.dev.Begin(site)
 	kernel := c.passOn(site)
 	if !kernel {
 		return

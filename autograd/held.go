@@ -39,6 +39,9 @@ func (s *Scope) hold(t *tensor.Tensor, par *Param, who string, h Held) *Held {
 	if err := s.save(&h.sl, t, par, memory.Site{Op: who, Scope: s.path}); err != nil {
 		raise(who, s.path, []tensor.Spec{h.spec}, err)
 	}
+	if b := h.sl.saved(); b != nil && h.sl.pk == nil {
+		b.Describe("", "held for backward by "+memory.Site{Op: who, Scope: s.path}.String())
+	}
 	return &h
 }
 

@@ -135,8 +135,10 @@ func (p *pass) takeOver(e *edge, t *tensor.Tensor, site memory.Site) {
 	if e.par != nil {
 		t.Buffer().SetKind(memory.Grad)
 		e.par.setGrad(*t.Retain())
+		p.explainGrad(t, e)
 		return
 	}
 	t.Buffer().SetKind(memory.Temporary)
+	p.explainGrad(t, e)
 	p.give(e, t, site)
 }

@@ -82,6 +82,9 @@ func (p *Param) Name() string { return p.name }
 func (p *Param) SetName(name string) {
 	p.name = name
 	p.value.site.Scope = name
+	if b := p.t.Buffer(); b != nil && b.Site().Scope != name {
+		b.SetSite(memory.Site{Op: b.Site().Op, Scope: name})
+	}
 }
 
 // Session is the session that made p.

@@ -48,8 +48,10 @@ func (s *Scope) Replay(name string, m Modes, f func(*Scope)) (stopped bool) {
 	c.m = m
 	o, gen := c.o, c.gen
 	o.replay = m.Saver
+	before := s.o.ss.mark(inRecompute)
 	defer done()
 	defer func() {
+		s.o.ss.mark(before)
 		r := recover()
 		if r == nil {
 			return

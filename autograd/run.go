@@ -78,6 +78,7 @@ func (s *Scope) Run(site memory.Site, w Work, f func(*Run)) {
 	ss := s.live(site.Op)
 	ss.enter(site.Op, s.path)
 	defer ss.leave()
+	ss.begins(site, false)
 	var r Run
 	if err := r.open(ss, site, w); err != nil {
 		raise(site.Op, site.Scope, nil, err)

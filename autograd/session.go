@@ -61,6 +61,9 @@ type Session struct {
 	passID uint64
 	stepID uint64
 
+	phase  string // what the device was told last
+	passed bool   // a pass has ended, and no op has been recorded since
+
 	params     []*Param
 	birthplace Home // where NewParam puts what it makes; nil: on the device
 	closers    []func()
@@ -243,6 +246,8 @@ func (ss *Session) run(ctx context.Context, f func(*Scope) error) (err error) {
 	ss.ctx = ctx
 	rand := ss.rand
 	ss.followNext()
+	ss.passed = false
+	ss.mark(inForward)
 	o := ss.open("")
 	returned := false
 	defer func() {
@@ -286,6 +291,7 @@ func (ss *Session) finish(o *owner, rand tensor.Stream, err error) {
 	clear(ss.undo)
 	clear(ss.touched)
 	ss.undo, ss.touched, ss.ctx = ss.undo[:0], ss.touched[:0], nil
+	ss.mark("")
 }
 
 // enter claims the engine for one call; leave gives it back. Code of users (savers, hooks) runs outside.

@@ -153,6 +153,7 @@ func TestModelsHaveNoSlack(t *testing.T) {
 // What a dry run says is what happens (law M3).
 func TestModelsDryRunEqualsRealRun(t *testing.T) {
 	eachModel(t, func(t *testing.T, r *rig, m *small) {
+		nn.Params(m.model) // events carry the names that the walk gives
 		for _, f := range []func(*autograd.Scope) error{m.train, m.eval} {
 			plan, err := r.sess.Plan(f, autograd.PlanConfig{Steps: 1, Events: true})
 			require.NoError(t, err)

@@ -80,6 +80,7 @@ func TestDryRunIsTheRealRun(t *testing.T) {
 	defer r.close()
 	m, step, release := training(r)
 	defer release()
+	nn.Params(m) // events carry the names that the walk gives
 	before := r.dev.Stats()
 	plan, err := r.sess.Plan(step, autograd.PlanConfig{Events: true})
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 var allowed = map[string][]string{
 	"":                   {"internal/kernel"},
 	"memory":             {},
+	"memory/report":      {"memory"},
 	"tensor":             {"memory", "internal/kernel", "internal/philox", "internal/durable"},
 	"tensor/gorgonia":    {"tensor", "memory"},
 	"autograd":           {"tensor", "memory", "internal/kernel", "internal/operand", "internal/pool"},
@@ -40,6 +41,7 @@ var foreign = map[string][]string{
 	"golang.org/x/sys":                    {"memory", "internal/kernel", "offload", "examples/internal/row"},
 	"github.com/x448/float16":             {"tensor", "autograd", "data", "internal/kernel", "internal/kernel/kerneltest"},
 	"gorgonia.org/tensor":                 {"tensor/gorgonia"},
+	"github.com/google/pprof":             {"memory/report"},
 	"gonum.org/v1/plot":                   {"examples/internal/row"},
 	"github.com/schollz/progressbar/v3":   {"examples/internal/row"},
 	"golang.org/x/term":                   {"examples/internal/row"},

@@ -131,7 +131,7 @@ func (w *work) apply(op Op, in []*Value) {
 	w.look(op)
 	w.sh.reset()
 	w.failIf(op.Infer(w.seen, &w.sh))
-	w.narrow()
+	w.narrow(op)
 	need = need && w.differentiable()
 	viewer, _ := op.(Viewer)
 	if w.rule.InPlace {
@@ -346,12 +346,17 @@ func (w *work) compute(op Op, need bool) {
 	}
 	w.failIf(w.results())
 	w.f.specs = w.specs
-	w.failIf(w.f.open(w.ss, w.site, Work{w.sh.Scratch, w.sh.Shared, w.sh.Chunks}))
+	if !w.sight.tile {
+		w.failIf(w.f.open(w.ss, w.site, Work{w.sh.Scratch, w.sh.Shared, w.sh.Chunks}))
+	}
 	if w.rule.InPlace {
 		w.outs[0].Bump()
 		w.ss.plan.wroteOver(w.site.Op, w.outs[0].Bytes())
 	}
-	if !w.ss.Dry() {
+	switch {
+	case w.sight.tile:
+		w.failIf(w.tiled(op))
+	case !w.ss.Dry():
 		op.Forward(&w.f)
 	}
 	w.f.close()
@@ -374,6 +379,8 @@ func (ss *Session) operand(op Op, st *sight, t *tensor.Tensor, par bool, i int, 
 	switch {
 	case op.Rule().Broadcast:
 		return t.BroadcastTo(outs[0].Shape), nil
+	case st.tile:
+		return *t, nil
 	case takes(op, t, i, in):
 		return *t, nil
 	}

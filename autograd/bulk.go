@@ -97,10 +97,6 @@ func (p *pass) sumInto(dst, src *tensor.Tensor, add bool, site memory.Site) {
 		ss.put(dst, src, add)
 		return
 	}
-	if isHalf(dst.DType()) || isHalf(src.DType()) {
-		p.sumHalf(dst, src, add, site)
-		return
-	}
 	plan := kernel.NewSumTo(src.Shape(), dst.Shape())
 	var r Run
 	if err := r.open(ss, site, Work{Shared: plan.SharedBytes(), Chunks: plan.Chunks()}); err != nil {
@@ -109,6 +105,8 @@ func (p *pass) sumInto(dst, src *tensor.Tensor, add bool, site memory.Site) {
 	defer r.close()
 	switch {
 	case ss.Dry():
+	case isHalf(dst.DType()) || isHalf(src.DType()):
+		sumHalf(&r, &plan, dst, src, add)
 	case dst.DType() == tensor.Float32:
 		sumTo[float32](&r, &plan, dst, src, add)
 	default:

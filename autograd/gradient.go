@@ -162,13 +162,9 @@ func (p *pass) backward(n *node) {
 	c.incoming(site)
 	c.read()
 	c.destinations(site)
-	if err := c.b.Run.open(p.ss, site, n.work); err != nil {
+	if err := c.compute(site); err != nil {
 		raise(site.Op, site.Scope, nil, err)
 	}
-	if !p.ss.Dry() {
-		n.op.Backward(&c.b)
-	}
-	c.b.Run.close()
 	for i := range c.finish {
 		f := &c.finish[i]
 		p.sumInto(&f.to, &f.from, f.add, site)
@@ -176,6 +172,22 @@ func (p *pass) backward(n *node) {
 	for _, i := range c.over {
 		p.takeOver(&n.in[i], &c.b.dst[i], site)
 	}
+}
+
+// compute allocates scratch and runs the kernel.
+func (c *call) compute(site memory.Site) error {
+	n, ss := c.b.node, c.p.ss
+	if n.sight.tile {
+		return c.tiled(site)
+	}
+	if err := c.b.Run.open(ss, site, n.work); err != nil {
+		return err
+	}
+	if !ss.Dry() {
+		n.op.Backward(&c.b)
+	}
+	c.b.Run.close()
+	return nil
 }
 
 func (p *pass) takeCall(n *node) *call {
@@ -328,7 +340,11 @@ func (c *call) destinations(site memory.Site) {
 		}
 		dst, add := p.into(e, site)
 		want := n.inSpec(i)
-		if e.spec.SameShape(want) && e.spec.DType == want.DType && takes(n.op, &dst, i, c.in) {
+		fits := e.spec.DType == want.DType && takes(n.op, &dst, i, c.in)
+		if n.sight.tile { // any dtype and strides, but no two tiles on one place
+			fits = !c.crosses(&dst)
+		}
+		if e.spec.SameShape(want) && fits {
 			c.b.dst[i], c.b.add[i] = dst, add
 			continue
 		}
@@ -337,6 +353,16 @@ func (c *call) destinations(site memory.Site) {
 		c.finish = append(c.finish, finish{from: t, to: dst, add: add})
 		c.b.dst[i] = t
 	}
+}
+
+// crosses tells whether dst lies on some of the memory of an earlier destination, in another order.
+func (c *call) crosses(dst *tensor.Tensor) bool {
+	for i := range c.b.dst {
+		if d := &c.b.dst[i]; !d.Empty() && d.Overlaps(dst) && !d.SameView(dst) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *Bwd) must(t *tensor.Tensor, what string, i int) *tensor.Tensor {

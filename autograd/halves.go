@@ -19,6 +19,9 @@ func isHalf(dt tensor.DType) bool { return dt == tensor.Float16 || dt == tensor.
 // sight is how the kernels of one call of an op see its tensors.
 type sight struct {
 	wide bool         // halves as float32
+	tile bool         // by a tile at a time (tile.go), not by copies
+	dims int          // that make a row of a tile
+	hide int          // hidden outputs
 	low  tensor.DType // what parameters in float32 are rounded to before they are used; Float32: nothing
 	out  tensor.DType // of outputs that a wide op says are float32
 }
@@ -33,7 +36,7 @@ func (st *sight) spec(s tensor.Spec) tensor.Spec {
 
 // converts tells whether a kernel sees another tensor than the one that is there.
 func (st *sight) converts(dt tensor.DType, par bool) bool {
-	return st.wide && (isHalf(dt) || par && dt == tensor.Float32 && st.low != tensor.Float32)
+	return st.wide && !st.tile && (isHalf(dt) || par && dt == tensor.Float32 && st.low != tensor.Float32)
 }
 
 var errMixed = errors.New("want equal dtypes; convert with Cast, or work under autocast")
@@ -118,11 +121,13 @@ func (w *work) resultType(half tensor.DType, single bool) tensor.DType {
 	return tensor.Float32
 }
 
-// narrow gives the outputs the dtype that they are stored in.
-func (w *work) narrow() {
+// narrow gives the outputs the dtype that they are stored in, and decides whether kernels go by tiles.
+func (w *work) narrow(op Op) {
 	if !w.sight.wide {
 		return
 	}
+	w.sight.dims, w.sight.tile = rowDims(op, w.seen)
+	w.sight.hide = w.sh.Hidden
 	for i := range w.sh.Out[:len(w.sh.Out)-w.sh.Hidden] {
 		if o := &w.sh.Out[i]; o.DType == tensor.Float32 {
 			o.DType = w.sight.out
@@ -154,10 +159,10 @@ func (w *work) results() error {
 		t := w.outs[i]
 		switch {
 		case w.rule.InPlace && i == 0:
-			if in := w.f.In[0]; !w.rule.Broadcast || w.sight.wide {
+			if in := w.f.In[0]; !w.sight.tile && (!w.rule.Broadcast || w.sight.wide) {
 				t = in // itself, or a copy that round puts back
 			}
-		case !w.sight.wide || t.Empty() || !isHalf(t.DType()):
+		case !w.sight.wide || w.sight.tile || t.Empty() || !isHalf(t.DType()):
 		default:
 			c, err := tensor.Make(w.ss.dev, memory.Temporary, w.site, w.sight.spec(t.Spec()))
 			if err != nil {
@@ -244,21 +249,20 @@ func (ss *Session) quantize(dst, src *tensor.Tensor, low tensor.DType) {
 	})
 }
 
-// sumHalf is sumInto where a half type is involved: the sum is made in float32, from a float32 copy of src, and rounded
-// once.
-func (p *pass) sumHalf(dst, src *tensor.Tensor, add bool, site memory.Site) {
-	from := *src
+// sumHalf sums as plan says where a half type is involved: in float64, rounded to float32 and then once to a half.
+func sumHalf(r *Run, plan *kernel.SumTo, dst, src *tensor.Tensor, add bool) {
+	s, shared := kernel.MixedSum{SumTo: plan, Add: add}, kernel.View[float64](r.Shared())
 	if isHalf(src.DType()) {
-		from = p.alloc(memory.Temporary, tensor.Spec{DType: tensor.Float32, Shape: src.Shape()}, site)
-		defer from.Release()
-		p.ss.put(&from, src, false)
+		h, bits := operand.Half(src)
+		s.Half, s.SrcBits = h, bits.Data
+	} else {
+		s.Src = tensor.Data[float32](src)
 	}
-	if !isHalf(dst.DType()) {
-		p.sumInto(dst, &from, add, site)
-		return
+	if isHalf(dst.DType()) {
+		s.Half, s.DstBits = operand.Half(dst)
+	} else {
+		s.Dst = operand.Of[float32](dst)
 	}
-	to := p.alloc(memory.Temporary, tensor.Spec{DType: tensor.Float32, Shape: dst.Shape()}, site)
-	defer to.Release()
-	p.sumInto(&to, &from, false, site)
-	p.ss.put(dst, &to, add)
+	r.Par(plan.Chunks(), func(_, c int) { s.Part(shared, c) })
+	s.Finish(shared)
 }

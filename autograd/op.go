@@ -58,6 +58,17 @@ type Taker interface {
 	Takes(in []tensor.Spec, i int, t *tensor.Tensor) bool
 }
 
+// A Rower is an op that works row by row: the last dims dimensions of input 0 make a row, and a row of a visible output, of
+// input 0's shape, depends on the same row of input 0 and of what has its shape, and on inputs of other shapes as a whole.
+// Hidden outputs hold equally many elements for each row. The engine may then call Forward and Backward for a few rows at a
+// time, as if there were no others: of an op with half types it does (see doc.go, R10). ok false: this one does not.
+//
+// The gradient of an input that all rows share is a sum over the rows: of each tile's, in their order.
+type Rower interface {
+	Op
+	Row(in []tensor.Spec) (dims int, ok bool)
+}
+
 // Ref names an input or an output of an op in Rule.Reads.
 type Ref int
 
@@ -99,6 +110,10 @@ type Rule struct {
 	// Dear: the outputs cost so much to compute again, for their bytes, that selective recomputation keeps them (matrix
 	// products, attention, convolution).
 	Dear bool
+	// Each: the op works element by element: all inputs have the shape of the output, or are broadcast to it, and element i
+	// of the output, and bit i of a hidden one of Uint8, depends on element i of each and on word i of the random ones.
+	// What Rower says of rows then holds of elements.
+	Each bool
 	// Halves: the kernels take Float16 and BFloat16 as they are stored. Those of other ops compute in float32, and the
 	// engine widens what they read and rounds what they write, once (see doc.go, R10). Under autocast a CastLow op then
 	// sees parameters in Float32 beside halves: it must read them as if they were rounded to the half type, which its
@@ -170,6 +185,7 @@ type Bwd struct {
 	Rand tensor.Stream
 
 	node  *node
+	tile  *tileLane       // of a part of the rows; nil: of all
 	grads []tensor.Tensor // of the outputs
 	in    []tensor.Tensor // what was read, by input; empty where not read
 	out   []tensor.Tensor
@@ -191,10 +207,20 @@ func (b *Bwd) Inputs() int { return len(b.node.in) }
 
 // InSpec is the spec of input i (of the broadcast view, for a Broadcast op), always there. For kernels that do not take
 // half types it says Float32.
-func (b *Bwd) InSpec(i int) tensor.Spec { return b.node.inSpec(i) }
+func (b *Bwd) InSpec(i int) tensor.Spec {
+	if b.tile != nil {
+		return b.tile.in[i]
+	}
+	return b.node.inSpec(i)
+}
 
 // OutSpec is the spec of output i, always there, likewise.
-func (b *Bwd) OutSpec(i int) tensor.Spec { return b.node.sight.spec(b.node.outs[i]) }
+func (b *Bwd) OutSpec(i int) tensor.Spec {
+	if b.tile != nil {
+		return b.tile.out[i]
+	}
+	return b.node.sight.spec(b.node.outs[i])
+}
 
 // Into is where the gradient of input i goes, and whether Backward adds to it or fills it. dst is nil if that gradient
 // is not wanted. It is the parameter's gradient or the running sum itself: no temporary stands between.

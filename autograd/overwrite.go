@@ -47,8 +47,12 @@ func (c *call) dying(i int) tensor.Tensor {
 	if i >= len(n.rule.Over) || c.p.ss.apart || !c.p.vacant(&n.in[i]) {
 		return tensor.Tensor{}
 	}
+	spec := n.inSpec(i)
+	if n.sight.tile {
+		spec.DType = n.in[i].spec.DType
+	}
 	for _, r := range n.rule.Over[i] {
-		if t := c.last(r); whole(&t, n.inSpec(i)) && n.in[i].spec.Equal(t.Spec()) && !c.claimed(&t) {
+		if t := c.last(r); whole(&t, spec) && n.in[i].spec.Equal(t.Spec()) && !c.claimed(&t) {
 			return t
 		}
 	}

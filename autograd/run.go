@@ -23,6 +23,7 @@ type Run struct {
 	shared  []byte
 	lane    int64
 	lanes   int
+	serial  bool // chunks run one after the other: a tile's
 	buf     *memory.Buffer
 }
 
@@ -37,6 +38,12 @@ func (r *Run) Shared() []byte { return r.shared }
 // Par calls f once for each chunk, on several workers at once if there are any. Two chunks never hold a lane at the same
 // time. What f computes must not depend on lane.
 func (r *Run) Par(chunks int, f func(lane, chunk int)) {
+	if r.serial {
+		for c := range chunks {
+			f(0, c)
+		}
+		return
+	}
 	r.ss.workers.Run(r.lanes, chunks, f)
 }
 

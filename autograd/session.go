@@ -80,6 +80,7 @@ type Session struct {
 	calls  []*call  // for backward kernels,
 	owners []*owner // scopes
 	nodes  []*node  // and nodes, all used again
+	tiler  tiler
 	values []Value
 	paths  map[pathKey]string
 }

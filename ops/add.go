@@ -31,8 +31,8 @@ func AddInPlace(s *autograd.Scope, a, b *autograd.Value) *autograd.Value {
 type addOp struct{ inPlace bool }
 
 var (
-	addRule        = &autograd.Rule{Name: "add", Cast: autograd.CastWidest, Pass: []bool{true, true}, Broadcast: true}
-	addInPlaceRule = &autograd.Rule{Name: "add_", Pass: []bool{true, true}, Broadcast: true, InPlace: true}
+	addRule        = &autograd.Rule{Name: "add", Each: true, Cast: autograd.CastWidest, Pass: []bool{true, true}, Broadcast: true}
+	addInPlaceRule = &autograd.Rule{Name: "add_", Each: true, Pass: []bool{true, true}, Broadcast: true, InPlace: true}
 )
 
 func (o addOp) Rule() *autograd.Rule {

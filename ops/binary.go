@@ -86,12 +86,12 @@ var (
 	// The gradient of b is made last, and may be written over the one that arrives.
 	overLast = [][]autograd.Ref{1: {autograd.OutGrad}}
 
-	subOp     = &binaryOp{&autograd.Rule{Name: "sub", Cast: autograd.CastWidest, Pass: []bool{true}, Broadcast: true, Strided: true}, kernel.BinarySub}
-	mulOp     = &binaryOp{&autograd.Rule{Name: "mul", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{{readB}, {readA}}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryMul}
-	mulOver   = &binaryOp{&autograd.Rule{Name: "mul_", Reads: [][]autograd.Ref{{readB}}, Over: overGrad, Broadcast: true, Strided: true, InPlace: true}, kernel.BinaryMul}
-	divOp     = &binaryOp{&autograd.Rule{Name: "div", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{{readB}, readBoth}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryDiv}
-	maximumOp = &binaryOp{&autograd.Rule{Name: "maximum", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{readBoth, readBoth}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryMaximum}
-	minimumOp = &binaryOp{&autograd.Rule{Name: "minimum", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{readBoth, readBoth}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryMinimum}
+	subOp     = &binaryOp{&autograd.Rule{Name: "sub", Each: true, Cast: autograd.CastWidest, Pass: []bool{true}, Broadcast: true, Strided: true}, kernel.BinarySub}
+	mulOp     = &binaryOp{&autograd.Rule{Name: "mul", Each: true, Cast: autograd.CastWidest, Reads: [][]autograd.Ref{{readB}, {readA}}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryMul}
+	mulOver   = &binaryOp{&autograd.Rule{Name: "mul_", Each: true, Reads: [][]autograd.Ref{{readB}}, Over: overGrad, Broadcast: true, Strided: true, InPlace: true}, kernel.BinaryMul}
+	divOp     = &binaryOp{&autograd.Rule{Name: "div", Each: true, Cast: autograd.CastWidest, Reads: [][]autograd.Ref{{readB}, readBoth}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryDiv}
+	maximumOp = &binaryOp{&autograd.Rule{Name: "maximum", Each: true, Cast: autograd.CastWidest, Reads: [][]autograd.Ref{readBoth, readBoth}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryMaximum}
+	minimumOp = &binaryOp{&autograd.Rule{Name: "minimum", Each: true, Cast: autograd.CastWidest, Reads: [][]autograd.Ref{readBoth, readBoth}, Over: overLast, Broadcast: true, Strided: true}, kernel.BinaryMinimum}
 )
 
 func (o *binaryOp) Rule() *autograd.Rule { return o.rule }

@@ -66,12 +66,12 @@ type comparisonOp struct {
 }
 
 var (
-	eqOp = &comparisonOp{&autograd.Rule{Name: "eq", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareEq, false}
-	neOp = &comparisonOp{&autograd.Rule{Name: "ne", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareNe, false}
-	ltOp = &comparisonOp{&autograd.Rule{Name: "lt", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLt, false}
-	leOp = &comparisonOp{&autograd.Rule{Name: "le", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLe, false}
-	gtOp = &comparisonOp{&autograd.Rule{Name: "gt", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLt, true}
-	geOp = &comparisonOp{&autograd.Rule{Name: "ge", Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLe, true}
+	eqOp = &comparisonOp{&autograd.Rule{Name: "eq", Each: true, Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareEq, false}
+	neOp = &comparisonOp{&autograd.Rule{Name: "ne", Each: true, Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareNe, false}
+	ltOp = &comparisonOp{&autograd.Rule{Name: "lt", Each: true, Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLt, false}
+	leOp = &comparisonOp{&autograd.Rule{Name: "le", Each: true, Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLe, false}
+	gtOp = &comparisonOp{&autograd.Rule{Name: "gt", Each: true, Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLt, true}
+	geOp = &comparisonOp{&autograd.Rule{Name: "ge", Each: true, Cast: autograd.CastWidest, Broadcast: true, Strided: true}, kernel.CompareLe, true}
 )
 
 func (o *comparisonOp) Rule() *autograd.Rule { return o.rule }

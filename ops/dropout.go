@@ -42,8 +42,8 @@ type dropoutOp struct {
 }
 
 var (
-	dropoutRule        = &autograd.Rule{Name: "dropout", Random: true, Over: overGrad}
-	dropoutInPlaceRule = &autograd.Rule{Name: "dropout_", Random: true, Over: overGrad, InPlace: true}
+	dropoutRule        = &autograd.Rule{Name: "dropout", Each: true, Random: true, Over: overGrad}
+	dropoutInPlaceRule = &autograd.Rule{Name: "dropout_", Each: true, Random: true, Over: overGrad, InPlace: true}
 )
 
 func (o dropoutOp) Rule() *autograd.Rule {

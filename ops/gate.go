@@ -45,7 +45,7 @@ func inferGate(x tensor.Spec, sh *autograd.Shapes) error {
 
 type leakyReLUOp struct{ slope float64 }
 
-var leakyReLURule = &autograd.Rule{Name: "leaky_relu", Reads: ofBits}
+var leakyReLURule = &autograd.Rule{Name: "leaky_relu", Each: true, Reads: ofBits}
 
 func (leakyReLUOp) Rule() *autograd.Rule { return leakyReLURule }
 
@@ -83,7 +83,7 @@ func leakyReLUBackward[T kernel.Float](o leakyReLUOp, b *autograd.Bwd) {
 
 type clampOp struct{ lo, hi float64 }
 
-var clampRule = &autograd.Rule{Name: "clamp", Reads: ofBits}
+var clampRule = &autograd.Rule{Name: "clamp", Each: true, Reads: ofBits}
 
 func (clampOp) Rule() *autograd.Rule { return clampRule }
 

@@ -27,8 +27,8 @@ func GELUTanh(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 type geluOp struct{ tanh bool }
 
 var (
-	geluRule     = &autograd.Rule{Name: "gelu", Reads: [][]autograd.Ref{{autograd.In(0)}}, Over: overGrad}
-	geluTanhRule = &autograd.Rule{Name: "gelu_tanh", Reads: [][]autograd.Ref{{autograd.In(0)}}, Over: overGrad}
+	geluRule     = &autograd.Rule{Name: "gelu", Each: true, Reads: [][]autograd.Ref{{autograd.In(0)}}, Over: overGrad}
+	geluTanhRule = &autograd.Rule{Name: "gelu_tanh", Each: true, Reads: [][]autograd.Ref{{autograd.In(0)}}, Over: overGrad}
 )
 
 func (o geluOp) Rule() *autograd.Rule {

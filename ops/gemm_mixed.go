@@ -168,17 +168,8 @@ func mixedStages(r *autograd.Run, g kernel.MixedGEMM) {
 	}
 }
 
-// sums raises what is asked for to what the sums of the columns of rows x cols of a dtype want, in a row of another.
-func (w kernelWork) sums(rows, cols int, from, to tensor.DType) {
-	p := columnSumsPlan(rows, cols)
-	shared := p.SharedBytes()
-	if isHalf(from) || isHalf(to) {
-		shared += 4 * int64(cols)
-	}
-	*w.shared, *w.chunks = max(*w.shared, shared), max(*w.chunks, p.Chunks())
-}
-
-// sumColumns fills dst, of cols elements, with the sums of the columns of g, or adds them: the gradient of a bias.
+// sumColumns fills dst, of cols elements, with the sums of the columns of g, or adds them: the gradient of a bias. Infer has
+// called columnSumsWork.
 func sumColumns(r *autograd.Run, dst *tensor.Tensor, add bool, g *tensor.Tensor, cols int) {
 	switch dt := g.DType(); {
 	case isHalf(dt):
@@ -193,20 +184,14 @@ func sumColumns(r *autograd.Run, dst *tensor.Tensor, add bool, g *tensor.Tensor,
 // sumHalfColumns sums halves in float64, and rounds to float32 and then once to dst's type.
 func sumHalfColumns(r *autograd.Run, dst *tensor.Tensor, add bool, g *tensor.Tensor, cols int) {
 	p := columnSumsPlan(g.Elems()/max(1, cols), cols)
-	parts := kernel.View[float64](r.Shared())[:p.SharedBytes()/8]
 	half, src := operand.Half(g)
-	sums, shape := kernel.View[float32](r.Shared()[p.SharedBytes():])[:cols], [1]int{cols}
-	d := kernel.Contiguous(sums, shape[:])
+	s := kernel.MixedSum{SumTo: &p, Half: half, SrcBits: src.Data, Add: add}
 	if dst.DType() == tensor.Float32 {
-		sumHalfPar(r, p, half, operand.Of[float32](dst), add, src.Data, parts)
-		return
+		s.Dst = operand.Of[float32](dst)
+	} else {
+		_, s.DstBits = operand.Half(dst)
 	}
-	sumHalfPar(r, p, half, d, false, src.Data, parts)
-	h, to := operand.Half(dst)
-	kernel.Round(h, to, add, d, 0, cols)
-}
-
-func sumHalfPar(r *autograd.Run, p kernel.SumTo, half kernel.Half, d kernel.Strided[float32], add bool, src []uint16, parts []float64) {
-	r.Par(p.Chunks(), func(_, c int) { kernel.SumPartHalf(half, &p, d, add, src, parts, c) })
-	kernel.SumFinish(&p, d, add, parts)
+	parts := kernel.View[float64](r.Shared())
+	r.Par(p.Chunks(), func(_, c int) { s.Part(parts, c) })
+	s.Finish(parts)
 }

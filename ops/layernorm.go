@@ -98,6 +98,9 @@ func (o layerNormOp) check(in []tensor.Spec) error {
 	return wantFloats(in...)
 }
 
+// Row is what is normalized together.
+func (o layerNormOp) Row([]tensor.Spec) (dims int, ok bool) { return o.dims, true }
+
 func (o layerNormOp) Forward(f *autograd.Fwd) {
 	byFloat(f.Out[0].DType(), layerNormForward[float32], layerNormForward[float64])(o, f)
 }

@@ -56,7 +56,7 @@ func (o linearOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	if b := in[2]; b.Rank() != 1 || b.Dim(0) != n {
 		return fmt.Errorf("want bias [%d], as many as the weight has rows", n)
 	}
-	bwd.sums(rows, n, y, in[2].DType)
+	columnSumsWork(&sh.BwdShared, &sh.BwdChunks, rows, n)
 	return nil
 }
 

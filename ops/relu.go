@@ -27,8 +27,8 @@ func ReLUInPlace(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 type reluOp struct{ inPlace bool }
 
 var (
-	reluRule        = &autograd.Rule{Name: "relu", Reads: [][]autograd.Ref{{autograd.Out(1)}}, Over: overGrad}
-	reluInPlaceRule = &autograd.Rule{Name: "relu_", Reads: [][]autograd.Ref{{autograd.Out(1)}}, Over: overGrad, InPlace: true}
+	reluRule        = &autograd.Rule{Name: "relu", Each: true, Reads: [][]autograd.Ref{{autograd.Out(1)}}, Over: overGrad}
+	reluInPlaceRule = &autograd.Rule{Name: "relu_", Each: true, Reads: [][]autograd.Ref{{autograd.Out(1)}}, Over: overGrad, InPlace: true}
 )
 
 func (o reluOp) Rule() *autograd.Rule {

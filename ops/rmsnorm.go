@@ -81,6 +81,9 @@ func (o rmsNormOp) check(in []tensor.Spec) error {
 	return wantFloats(in...)
 }
 
+// Row is what is normalized together.
+func (rmsNormOp) Row([]tensor.Spec) (dims int, ok bool) { return 1, true }
+
 func (o rmsNormOp) Forward(f *autograd.Fwd) {
 	byFloat(f.Out[0].DType(), rmsNormForward[float32], rmsNormForward[float64])(o, f)
 }

@@ -61,6 +61,12 @@ func linesOf(shape []int, dim int) (kernel.Lines, error) {
 	return kernel.LinesAlong(shape, d), nil
 }
 
+// Row: along the last dimension, rows are by themselves.
+func (o softmaxOp) Row(in []tensor.Spec) (dims int, ok bool) {
+	d, err := axis(o.dim, in[0].Rank())
+	return 1, err == nil && d == in[0].Rank()-1
+}
+
 func (o softmaxOp) Forward(f *autograd.Fwd) {
 	byFloat(f.Out[0].DType(), softmaxForward[float32], softmaxForward[float64])(o, f)
 }

@@ -26,7 +26,7 @@ func SwiGLU(s *autograd.Scope, gate, up *autograd.Value) *autograd.Value {
 type swigluOp struct{}
 
 var swigluRule = &autograd.Rule{
-	Name: "swiglu", Reads: [][]autograd.Ref{{autograd.In(0), autograd.In(1)}, {autograd.In(0)}}, Strided: true,
+	Name: "swiglu", Each: true, Reads: [][]autograd.Ref{{autograd.In(0), autograd.In(1)}, {autograd.In(0)}}, Strided: true,
 	Over: [][]autograd.Ref{{autograd.In(1)}}, // which no other gradient reads
 }
 

@@ -111,26 +111,26 @@ var (
 	// overGrad: each element of the gradient is computed from the same element of the one that arrives.
 	overGrad = [][]autograd.Ref{{autograd.OutGrad}}
 
-	addScalarRule = &autograd.Rule{Name: "add_scalar", Pass: []bool{true}, Strided: true}
-	mulScalarRule = &autograd.Rule{Name: "mul_scalar", Over: overGrad, Strided: true}
-	negOp         = &unaryOp{&autograd.Rule{Name: "neg", Over: overGrad, Strided: true}, kernel.UnaryScale, -1}
+	addScalarRule = &autograd.Rule{Name: "add_scalar", Each: true, Pass: []bool{true}, Strided: true}
+	mulScalarRule = &autograd.Rule{Name: "mul_scalar", Each: true, Over: overGrad, Strided: true}
+	negOp         = &unaryOp{&autograd.Rule{Name: "neg", Each: true, Over: overGrad, Strided: true}, kernel.UnaryScale, -1}
 
-	expOp        = &unaryOp{&autograd.Rule{Name: "exp", Cast: autograd.CastFull, Reads: ofY, Over: overGrad, Strided: true}, kernel.UnaryExp, 0}
-	logOp        = &unaryOp{&autograd.Rule{Name: "log", Cast: autograd.CastFull, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnaryLog, 0}
-	sqrtOp       = &unaryOp{&autograd.Rule{Name: "sqrt", Reads: ofY, Over: overGrad, Strided: true}, kernel.UnarySqrt, 0}
-	rsqrtOp      = &unaryOp{&autograd.Rule{Name: "rsqrt", Cast: autograd.CastFull, Reads: ofY, Over: overGrad, Strided: true}, kernel.UnaryRsqrt, 0}
-	reciprocalOp = &unaryOp{&autograd.Rule{Name: "reciprocal", Cast: autograd.CastFull, Reads: ofY, Over: overGrad, Strided: true}, kernel.UnaryReciprocal, 0}
-	squareOp     = &unaryOp{&autograd.Rule{Name: "square", Cast: autograd.CastFull, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnarySquare, 0}
-	powRule      = &autograd.Rule{Name: "pow", Cast: autograd.CastFull, Reads: ofX, Over: overGrad, Strided: true}
-	absOp        = &unaryOp{&autograd.Rule{Name: "abs", Reads: ofX, Over: overGrad, Strided: true}, kernel.UnaryAbs, 0}
-	sinOp        = &unaryOp{&autograd.Rule{Name: "sin", Reads: ofX, Over: overGrad, Strided: true}, kernel.UnarySin, 0}
-	cosOp        = &unaryOp{&autograd.Rule{Name: "cos", Reads: ofX, Over: overGrad, Strided: true}, kernel.UnaryCos, 0}
-	erfOp        = &unaryOp{&autograd.Rule{Name: "erf", Reads: ofX, Over: overGrad, Strided: true}, kernel.UnaryErf, 0}
-	tanhOp       = &unaryOp{&autograd.Rule{Name: "tanh", Reads: ofY, Over: overGrad, Strided: true}, kernel.UnaryTanh, 0}
-	sigmoidOp    = &unaryOp{&autograd.Rule{Name: "sigmoid", Reads: ofY, Over: overGrad, Strided: true}, kernel.UnarySigmoid, 0}
-	siluOp       = &unaryOp{&autograd.Rule{Name: "silu", Reads: ofX, Over: overGrad, Strided: true}, kernel.UnarySiLU, 0}
-	softplusOp   = &unaryOp{&autograd.Rule{Name: "softplus", Cast: autograd.CastFull, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnarySoftplus, 0}
-	eluRule      = &autograd.Rule{Name: "elu", Reads: ofX, Over: overGrad, Strided: true}
+	expOp        = &unaryOp{&autograd.Rule{Name: "exp", Each: true, Cast: autograd.CastFull, Reads: ofY, Over: overGrad, Strided: true}, kernel.UnaryExp, 0}
+	logOp        = &unaryOp{&autograd.Rule{Name: "log", Each: true, Cast: autograd.CastFull, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnaryLog, 0}
+	sqrtOp       = &unaryOp{&autograd.Rule{Name: "sqrt", Each: true, Reads: ofY, Over: overGrad, Strided: true}, kernel.UnarySqrt, 0}
+	rsqrtOp      = &unaryOp{&autograd.Rule{Name: "rsqrt", Each: true, Cast: autograd.CastFull, Reads: ofY, Over: overGrad, Strided: true}, kernel.UnaryRsqrt, 0}
+	reciprocalOp = &unaryOp{&autograd.Rule{Name: "reciprocal", Each: true, Cast: autograd.CastFull, Reads: ofY, Over: overGrad, Strided: true}, kernel.UnaryReciprocal, 0}
+	squareOp     = &unaryOp{&autograd.Rule{Name: "square", Each: true, Cast: autograd.CastFull, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnarySquare, 0}
+	powRule      = &autograd.Rule{Name: "pow", Each: true, Cast: autograd.CastFull, Reads: ofX, Over: overGrad, Strided: true}
+	absOp        = &unaryOp{&autograd.Rule{Name: "abs", Each: true, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnaryAbs, 0}
+	sinOp        = &unaryOp{&autograd.Rule{Name: "sin", Each: true, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnarySin, 0}
+	cosOp        = &unaryOp{&autograd.Rule{Name: "cos", Each: true, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnaryCos, 0}
+	erfOp        = &unaryOp{&autograd.Rule{Name: "erf", Each: true, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnaryErf, 0}
+	tanhOp       = &unaryOp{&autograd.Rule{Name: "tanh", Each: true, Reads: ofY, Over: overGrad, Strided: true}, kernel.UnaryTanh, 0}
+	sigmoidOp    = &unaryOp{&autograd.Rule{Name: "sigmoid", Each: true, Reads: ofY, Over: overGrad, Strided: true}, kernel.UnarySigmoid, 0}
+	siluOp       = &unaryOp{&autograd.Rule{Name: "silu", Each: true, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnarySiLU, 0}
+	softplusOp   = &unaryOp{&autograd.Rule{Name: "softplus", Each: true, Cast: autograd.CastFull, Reads: ofX, Over: overGrad, Strided: true}, kernel.UnarySoftplus, 0}
+	eluRule      = &autograd.Rule{Name: "elu", Each: true, Reads: ofX, Over: overGrad, Strided: true}
 )
 
 func (o *unaryOp) Rule() *autograd.Rule { return o.rule }

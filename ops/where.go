@@ -35,7 +35,7 @@ type whereOp struct{}
 
 var (
 	byCond    = []autograd.Ref{autograd.In(0)}
-	whereRule = &autograd.Rule{Name: "where", Cast: autograd.CastWidest, Reads: [][]autograd.Ref{nil, byCond, byCond}, Broadcast: true, Strided: true}
+	whereRule = &autograd.Rule{Name: "where", Each: true, Cast: autograd.CastWidest, Reads: [][]autograd.Ref{nil, byCond, byCond}, Broadcast: true, Strided: true}
 )
 
 func (whereOp) Rule() *autograd.Rule { return whereRule }
@@ -84,7 +84,7 @@ func keepWhere[T kernel.Float](b *autograd.Bwd, i int, cond *tensor.Tensor, when
 
 type maskedFillOp struct{ value float64 }
 
-var maskedFillRule = &autograd.Rule{Name: "masked_fill", Reads: [][]autograd.Ref{{autograd.In(1)}}, Broadcast: true, Strided: true}
+var maskedFillRule = &autograd.Rule{Name: "masked_fill", Each: true, Reads: [][]autograd.Ref{{autograd.In(1)}}, Broadcast: true, Strided: true}
 
 func (maskedFillOp) Rule() *autograd.Rule { return maskedFillRule }
 

@@ -54,6 +54,15 @@ func Over(b *memory.Buffer, s Spec) Tensor {
 	return Tensor{buf: b, spec: s}
 }
 
+// Part is the contiguous tensor that lies in b from element number offset on: a piece of scratch, or some rows of another
+// tensor. It takes no reference and copies nothing of s. It panics if b is too small.
+func Part(b *memory.Buffer, s Spec, offset int) Tensor {
+	if end := (int64(offset) + int64(s.Elems())) * int64(s.DType.Size()); offset < 0 || end > b.Size() {
+		panic(fmt.Sprintf("tensor: elements %d on of %v reach to byte %d: the buffer has %d", offset, s, end, b.Size()))
+	}
+	return Tensor{buf: b, spec: s, offset: offset}
+}
+
 // Unbacked is a contiguous tensor without a buffer, hence Empty: a stand-in on which the view functions say what shape and
 // strides they would give, or what is wrong.
 func Unbacked(s Spec) Tensor { return Tensor{spec: s} }

@@ -133,3 +133,79 @@ func AccumulateFrom64(h Half, dst Strided[uint16], src Strided[float64], lo, hi 
 		p.put(d)
 	}
 }
+
+// Take fills dst with the elements of src from number at on, in row-major order.
+func Take[T any](dst []T, src Strided[T], at int) {
+	var b blocks[T]
+	b.open(src)
+	for i := 0; i < len(dst); {
+		n := reach(len(dst)-i, b.flat)
+		copy(dst[i:], b.at(at+i, n))
+		i += n
+	}
+}
+
+// Put fills the elements of dst from number at on, in row-major order, with src, or adds it.
+func Put(dst Strided[float32], add bool, src []float32, at int) {
+	var b blocks[float32]
+	b.open(dst)
+	for len(src) > 0 {
+		n := reach(len(src), b.flat)
+		d := b.at(at, n)
+		if add {
+			addRow(d, d, src[:n])
+		} else {
+			copy(d, src[:n])
+		}
+		b.put(at, d)
+		src, at = src[n:], at+n
+	}
+}
+
+// TakeHalf is Take of halves, widened.
+func TakeHalf(h Half, dst []float32, src Strided[uint16], at int) {
+	var b blocks[uint16]
+	b.open(src)
+	for len(dst) > 0 {
+		n := reach(len(dst), b.flat)
+		h.Widen(dst[:n], b.at(at, n))
+		dst, at = dst[n:], at+n
+	}
+}
+
+// PutHalf is Put into halves: each element is rounded once, and so is each sum.
+func PutHalf(h Half, dst Strided[uint16], add bool, src []float32, at int) {
+	var room [expBlock]float32
+	var b blocks[uint16]
+	b.open(dst)
+	for len(src) > 0 {
+		n := len(src)
+		if add || !b.flat {
+			n = min(n, expBlock)
+		}
+		d, x := b.at(at, n), src[:n]
+		if add {
+			h.Widen(room[:n], d)
+			addRow(room[:n], room[:n], x)
+			x = room[:n]
+		}
+		h.Round(d, x)
+		b.put(at, d)
+		src, at = src[n:], at+n
+	}
+}
+
+// SumRows leaves the sum of rows of n elements, stride apart, in the first of them.
+func SumRows(x []float32, rows, n, stride int) {
+	var acc [sumBlock]float64
+	for lo := 0; lo < n && rows > 1; lo += sumBlock {
+		k := min(sumBlock, n-lo)
+		clear(acc[:k])
+		for r := range rows {
+			addDown(acc[:k], x[r*stride+lo:], 1, 0)
+		}
+		for i, v := range acc[:k] {
+			x[lo+i] = float32(v)
+		}
+	}
+}

@@ -1,18 +1,63 @@
 package kernel
 
-// SumPartHalf is [SumPart] of halves: they are widened a block at a time, and summed as that sums them.
-func SumPartHalf(h Half, p *SumTo, dst Strided[float32], add bool, src []uint16, shared []float64, c int) {
+// MixedSum is a sum as [SumPart] makes it, where source or destination are of a half type: halves are widened a block at a
+// time, summed as float32 is, and rounded once. Of each pair one is given.
+type MixedSum struct {
+	*SumTo
+	Half    Half
+	Src     []float32
+	SrcBits []uint16
+	Dst     Strided[float32]
+	DstBits Strided[uint16]
+	Add     bool
+}
+
+// Part sums chunk c: into the destination if one row range holds all rows, into shared otherwise.
+func (s *MixedSum) Part(shared []float64, c int) {
+	p := s.SumTo
 	r0, r1, c0, c1, part := p.grid.cell(c)
 	var acc [sumBlock]float64
 	for c0 < c1 {
-		n := sumHalves(h, p, &acc, src, r0, r1, c0, c1)
+		var n int
+		if s.SrcBits != nil {
+			n = sumHalves(s.Half, p, &acc, s.SrcBits, r0, r1, c0, c1)
+		} else {
+			n = sumColumns(p, &acc, s.Src, r0, r1, c0, c1)
+		}
 		if p.grid.nr == 1 {
-			store(dst, add, acc[:n], c0)
+			s.store(acc[:n], c0)
 		} else {
 			copy(shared[part*p.grid.cols+c0:], acc[:n])
 		}
 		c0 += n
 	}
+}
+
+// Finish adds the partial sums up. It is called once, after all chunks, and does nothing where there are none.
+func (s *MixedSum) Finish(shared []float64) {
+	nr, cols := s.grid.nr, s.grid.cols
+	var acc [sumBlock]float64
+	for c0 := 0; c0 < cols && nr > 1; c0 += sumBlock {
+		n := min(sumBlock, cols-c0)
+		clear(acc[:n])
+		for r := range nr {
+			addSums(acc[:n], shared[r*cols+c0:][:n])
+		}
+		s.store(acc[:n], c0)
+	}
+}
+
+// store puts sums into the destination from element number at on.
+func (s *MixedSum) store(sums []float64, at int) {
+	if s.DstBits.Data == nil {
+		store(s.Dst, s.Add, sums, at)
+		return
+	}
+	var room [sumBlock]float32
+	for i, v := range sums {
+		room[i] = float32(v)
+	}
+	PutHalf(s.Half, s.DstBits, s.Add, room[:len(sums)], at)
 }
 
 // sumHalves is sumColumns of halves.

@@ -24,8 +24,8 @@ func TestSumToSpecials(t *testing.T) {
 	kerneltest.SumToSpecials(t, kernel.SumPart[float64], kernel.SumFinish[float64])
 }
 
-// Halves are summed as float32 is, up to the last bit where rows are added up.
-func TestSumPartHalf(t *testing.T) {
+// Halves are summed as float32 is, up to the last bit where rows are added up, and rounded once.
+func TestMixedSum(t *testing.T) {
 	for _, half := range halves {
 		for _, k := range kerneltest.SumToCases() {
 			n, to := kernel.Elems(k[0]), k[1]
@@ -33,20 +33,32 @@ func TestSumPartHalf(t *testing.T) {
 			half.Round(bits, x)
 			half.Widen(x, bits)
 			p := kernel.NewSumTo(k[0], to)
-			want, got := make([]float32, kernel.Elems(to)), make([]float32, kernel.Elems(to))
 			shared := make([]float64, p.SharedBytes()/8)
-			w, g := kernel.Contiguous(want, to), kernel.Contiguous(got, to)
+			want, got := make([]float32, kernel.Elems(to)), make([]float32, kernel.Elems(to))
+			w := kernel.Contiguous(want, to)
 			for c := range p.Chunks() {
-				kernel.SumPart(&p, w, true, x, shared, c)
+				kernel.SumPart(&p, w, false, x, shared, c)
 			}
-			kernel.SumFinish(&p, w, true, shared)
-			for c := range p.Chunks() {
-				kernel.SumPartHalf(half, &p, g, true, bits, shared, c)
+			kernel.SumFinish(&p, w, false, shared)
+
+			run := func(s kernel.MixedSum) {
+				s.SumTo, s.Half = &p, half
+				for c := range p.Chunks() {
+					s.Part(shared, c)
+				}
+				s.Finish(shared)
 			}
-			kernel.SumFinish(&p, g, true, shared)
+			run(kernel.MixedSum{SrcBits: bits, Dst: kernel.Contiguous(got, to)})
 			for i := range want {
 				require.InDelta(t, want[i], got[i], 1e-6*float64(1+p.Chunks()), "%v -> %v", k[0], to)
 			}
+			sums, rounded := make([]uint16, len(got)), make([]uint16, len(got))
+			run(kernel.MixedSum{SrcBits: bits, DstBits: kernel.Contiguous(sums, to)})
+			half.Round(rounded, got)
+			require.Equal(t, rounded, sums, "%v -> %v", k[0], to)
+			run(kernel.MixedSum{Src: x, DstBits: kernel.Contiguous(sums, to)})
+			half.Round(rounded, want)
+			require.Equal(t, rounded, sums, "%v -> %v", k[0], to)
 		}
 	}
 }

@@ -26,8 +26,9 @@ type settings struct {
 
 const (
 	patch   = 16
-	classes = 10 // the article's, of CIFAR-10
-	head    = 64 // channels of one
+	classes = 10          // the article's, of CIFAR-10
+	head    = 64          // channels of one
+	updates = 45_000 / 16 // an epoch of the article's
 )
 
 // article are the settings of the published figures.
@@ -62,7 +63,7 @@ func predict(c settings, r rung) (f figures, err error) {
 	if err != nil {
 		return f, err
 	}
-	f.Name, f.Batch, f.Micro, f.Parameters = r.name, r.batch, r.micro, nn.NumParams(t.model)
+	f.Name, f.Note, f.Batch, f.Micro, f.Parameters = r.name, r.note, r.batch, r.micro, nn.NumParams(t.model)
 	if c.published() && r.published > 0 {
 		f.Published = &r.published
 	}
@@ -126,37 +127,46 @@ func (t *trainer) build(device memory.Config) (err error) {
 	if err := t.sess.BuildIn(home, t.makeModel); err != nil {
 		return err
 	}
-	opt, err := t.optimizer()
+	opt, schedule, err := t.optimizer()
 	if err != nil {
 		return err
 	}
-	if t.window, err = train.NewWindow(opt, train.WindowConfig{Micro: t.micro}); err != nil {
+	if t.window, err = train.NewWindow(opt, train.WindowConfig{Micro: t.micro, Schedule: schedule}); err != nil {
 		return err
 	}
 	return t.makeBatch()
 }
 
 func (t *trainer) makeModel() (err error) {
-	t.model, err = nn.NewViT(t.sess, nn.ViTConfig{Image: t.Image, Patch: patch, Dim: t.Dim, Heads: t.Dim / head, Layers: t.Layers, Classes: classes})
+	t.model, err = nn.NewViT(t.sess, nn.ViTConfig{Image: t.Image, Patch: patch, Dim: t.Dim, Heads: t.Dim / head, Layers: t.Layers, Classes: classes, DType: t.rung.dtype})
 	if err == nil {
 		t.model.Chain = t.rung.chain
 	}
 	return err
 }
 
-// optimizer has the article's rate.
-func (t *trainer) optimizer() (optim.Optimizer, error) {
-	adam := optim.AdamConfig{LR: 5e-5}
+// optimizer has the article's rates. Weights of a half type are rounded at random, so that small updates are not lost.
+func (t *trainer) optimizer() (optim.Optimizer, optim.Schedule, error) {
+	if t.rung.sgd {
+		opt, err := optim.NewSGD(nn.Params(t.model), optim.SGDConfig{LR: 0.01, Half: optim.RoundStochastic})
+		if err != nil {
+			return nil, nil, err
+		}
+		cosine, err := optim.NewCosineAnnealing(opt, optim.CosineConfig{TMax: updates})
+		return opt, cosine, err
+	}
+	adam := optim.AdamConfig{LR: 5e-5, Half: optim.RoundStochastic}
 	if t.rung.away.state {
 		adam.Store = t.store
 	}
-	return optim.NewAdam(nn.Params(t.model), adam)
+	opt, err := optim.NewAdam(nn.Params(t.model), adam)
+	return opt, nil, err
 }
 
 // makeBatch makes one micro-batch, which serves for all.
 func (t *trainer) makeBatch() (err error) {
 	site, n := memory.Site{Op: "batch"}, t.rung.micro
-	if t.x, err = tensor.New(t.dev, memory.Input, site, tensor.Of(tensor.Float32, n, 3, t.Image, t.Image)); err != nil {
+	if t.x, err = tensor.New(t.dev, memory.Input, site, tensor.Of(t.rung.dtype, n, 3, t.Image, t.Image)); err != nil {
 		return err
 	}
 	if err = tensor.FillUniform(t.x, &tensor.Stream{Seed: t.Seed}, 0, 1); err != nil {

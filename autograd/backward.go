@@ -19,9 +19,9 @@ func RetainGraph() BackwardOption { return func(p *pass) { p.retain = true } }
 // WithGrad starts from g, of the value's spec, instead of from 1. It allows values of any shape.
 func WithGrad(g *tensor.Tensor) BackwardOption { return func(p *pass) { p.seed = g } }
 
-// WithScale starts from f instead of from 1: gradients come out multiplied by f, as gradient accumulation and loss
-// scaling want it.
-func WithScale(f float64) BackwardOption { return func(p *pass) { p.scale = f } }
+// WithScale starts from f instead of from 1: gradients come out multiplied by f, as gradient accumulation wants it. Several
+// multiply.
+func WithScale(f float64) BackwardOption { return func(p *pass) { p.scale *= f } }
 
 // pass is one run of backward.
 type pass struct {
@@ -31,6 +31,7 @@ type pass struct {
 	retain bool
 	seed   *tensor.Tensor
 	scale  float64
+	loss   float64 // see WithLossScale
 	order  []*node // newest first
 	at     int
 	params []*Param
@@ -50,14 +51,14 @@ type target struct {
 // Backward adds the gradient of v, which must hold one element unless WithGrad is given, to every parameter and leaf it
 // depends on. The graph is used up, unless RetainGraph is given.
 func (v *Value) Backward(s *Scope, opts ...BackwardOption) {
-	p := &pass{scale: 1}
+	p := &pass{scale: 1, loss: 1}
 	p.run(s, v, opts)
 }
 
 // Grad gives the gradient of v with respect to each of wrt (values or parameters' values) as values of s without
 // history; nil for one that v does not depend on. No parameter's own gradient is touched.
 func Grad(s *Scope, v *Value, wrt []*Value, opts ...BackwardOption) []*Value {
-	p := &pass{scale: 1, capture: true}
+	p := &pass{scale: 1, loss: 1, capture: true}
 	for i, w := range wrt {
 		w.use("grad", s.path)
 		if !w.RequiresGrad() {
@@ -89,6 +90,7 @@ func (p *pass) run(s *Scope, v *Value, opts []BackwardOption) {
 	for _, o := range opts {
 		o(p)
 	}
+	p.scale *= p.loss
 	v.use("backward", s.path)
 	c, done := s.child("backward")
 	defer done()
@@ -190,6 +192,7 @@ func (p *pass) expect(par *Param) {
 	if par.stale && !p.capture {
 		raisef("backward", p.s.path, "the gradient of %s was left half added by a failed step: call ZeroGrad first", par.name)
 	}
+	p.expectScale(par)
 	if par.pending == 0 {
 		p.params = append(p.params, par)
 	}

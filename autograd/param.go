@@ -25,8 +25,12 @@ type Param struct {
 
 	home     Home // nil: on the device
 	key      string
-	homeGrad bool   // the home has a gradient
-	puts     uint32 // changes of the value by Store and SetHome
+	homeGrad bool // the home has a gradient
+
+	gradScale   float64 // see GradScale
+	gradVersion uint64  // see GradVersion
+
+	puts uint32 // changes of the value by Store and SetHome
 
 	madeIn    uint64 // step that made grad
 	putIn     uint64 // step that handed a gradient to the home
@@ -61,7 +65,7 @@ func (ss *Session) NewParam(name string, spec tensor.Spec, init func(*tensor.Ten
 			return nil, wrap(err)
 		}
 	}
-	p := &Param{name: name, ss: ss, spec: t.Spec(), t: *t}
+	p := &Param{name: name, ss: ss, spec: t.Spec(), t: *t, gradScale: 1}
 	p.value = Value{t: p.t, ss: ss, par: p, site: memory.Site{Op: "param", Scope: name}}
 	ss.params = append(ss.params, p)
 	if ss.birthplace == nil {
@@ -138,7 +142,8 @@ func (p *Param) SetGrad(g *tensor.Tensor) error {
 		t.Release()
 		return wrap(err)
 	}
-	p.grad = *t
+	p.grad, p.gradScale = *t, 1
+	p.gradVersion++
 	return nil
 }
 
@@ -180,7 +185,8 @@ func (p *Param) ZeroGrad() {
 	if p.homeGrad && p.ss.plan == nil {
 		p.home.ForgetGrad(p.key)
 	}
-	p.stale, p.homeGrad = false, false
+	p.stale, p.homeGrad, p.gradScale = false, false, 1
+	p.gradVersion++
 	if p.grad.Empty() {
 		return
 	}
@@ -221,6 +227,7 @@ func (p *Param) setGrad(t tensor.Tensor) {
 // stale. Backward does it; whoever scales or clips gradients calls it first. Outside a step it does nothing.
 func (p *Param) TouchGrad() {
 	p.journalGrad()
+	p.gradVersion++
 	if p.ss.running.Load() && p.touchedIn != p.ss.stepID {
 		p.touchedIn = p.ss.stepID
 		p.ss.touched = append(p.ss.touched, p)
@@ -234,7 +241,11 @@ func (p *Param) journalGrad() {
 	}
 	p.plannedIn = p.ss.planID
 	grad, stale, madeIn, homeGrad := p.grad, p.stale, p.madeIn, p.homeGrad
-	p.ss.OnPlanEnd(func() { p.grad, p.stale, p.madeIn, p.homeGrad = grad, stale, madeIn, homeGrad })
+	scale, version := p.gradScale, p.gradVersion
+	p.ss.OnPlanEnd(func() {
+		p.grad, p.stale, p.madeIn, p.homeGrad = grad, stale, madeIn, homeGrad
+		p.gradScale, p.gradVersion = scale, version
+	})
 }
 
 // rollbackGrads: gradients that the failed step made go, those it had added to are stale (R8).

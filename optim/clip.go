@@ -7,7 +7,6 @@ import (
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/internal/kernel"
-	"github.com/thimble-ml/thimble/internal/operand"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
 )
@@ -36,7 +35,11 @@ func ClipGradNorm(s *autograd.Scope, params []*autograd.Param, maxNorm float64, 
 	for _, o := range opts {
 		o(&c)
 	}
-	if err := c.gather(s, params); err != nil {
+	err = c.gather(s, params)
+	if err == nil {
+		err = unscaled(params)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("optim: ClipGradNorm: %w", err)
 	}
 	if len(c.due) == 0 {
@@ -88,7 +91,7 @@ func (c *clipper) gather(s *autograd.Scope, params []*autograd.Param) error {
 		case p.Stale():
 			return stale(p)
 		case p.Consumed():
-			return fmt.Errorf("parameter %d, %s: its gradient is released inside backward, so there is no global norm to clip by", i, p.Name())
+			return fmt.Errorf("parameter %d, %s: its gradient is released inside backward: afterwards there is none to measure or to change", i, p.Name())
 		}
 		seen[p] = true
 		if !p.HasGrad() {
@@ -98,6 +101,16 @@ func (c *clipper) gather(s *autograd.Scope, params []*autograd.Param) error {
 		if p.Grad() != nil {
 			c.here = append(c.here, p)
 			c.work.add(p.Spec().Elems())
+		}
+	}
+	return nil
+}
+
+// unscaled refuses gradients with a loss scale: they would be clipped by the wrong measure.
+func unscaled(params []*autograd.Param) error {
+	for i, p := range params {
+		if k := p.GradScale(); p.HasGrad() && k != 1 {
+			return fmt.Errorf("the gradient of parameter %d, %s, is multiplied by a loss scale of %v: want GradScaler.ClipGradNorm, or GradScaler.Unscale before", i, p.Name(), k)
 		}
 	}
 	return nil
@@ -197,16 +210,12 @@ func (c *clipper) change(s *autograd.Scope, op string, f func(g *tensor.Tensor, 
 
 // nonfinite says where the norm went wrong.
 func (c *clipper) nonfinite() error {
-	for _, p := range c.due {
-		g, err := p.FetchGrad()
-		if err != nil {
-			return err
-		}
-		at := firstNonFinite(&g)
-		g.Release()
-		if at >= 0 {
-			return fmt.Errorf("the norm is %v: element %d of the gradient of %s is the first that is not finite", c.norm, at, p.Name())
-		}
+	bad, err := c.bad()
+	switch {
+	case err != nil:
+		return err
+	case len(bad) > 0:
+		return fmt.Errorf("the norm is %v: element %d of the gradient of %s is the first that is not finite", c.norm, bad[0].Index, bad[0].Param.Name())
 	}
 	return errors.New("the norm is beyond float64, of gradients that are finite")
 }
@@ -215,7 +224,11 @@ func (c *clipper) nonfinite() error {
 // what ClipGradNorm refuses. In a dry run it does nothing.
 func ClipGradValue(s *autograd.Scope, params []*autograd.Param, limit float64) error {
 	c := clipper{max: limit}
-	if err := c.gather(s, params); err != nil {
+	err := c.gather(s, params)
+	if err == nil {
+		err = unscaled(params)
+	}
+	if err != nil {
 		return fmt.Errorf("optim: ClipGradValue: %w", err)
 	}
 	if len(c.due) == 0 {
@@ -243,48 +256,4 @@ func ScaleGrad(s *autograd.Scope, params []*autograd.Param, k float64) error {
 		return fmt.Errorf("optim: ScaleGrad: %w", err)
 	}
 	return nil
-}
-
-func clipTo(t *tensor.Tensor, lo, hi int, limit float64) {
-	switch t.DType() {
-	case tensor.Float32:
-		kernel.ClipTo(piece[float32](t, lo, hi), float32(limit))
-	case tensor.Float64:
-		kernel.ClipTo(piece[float64](t, lo, hi), limit)
-	default:
-		operand.HalfOf(t.DType()).ClipTo(bits(t, lo, hi-lo), float32(limit))
-	}
-}
-
-func finite(x float64) bool { return x-x == 0 }
-
-func sumSquares(t *tensor.Tensor, lo, hi int) float64 {
-	switch t.DType() {
-	case tensor.Float32:
-		return kernel.SumSquares(piece[float32](t, lo, hi))
-	case tensor.Float64:
-		return kernel.SumSquares(piece[float64](t, lo, hi))
-	}
-	return operand.HalfOf(t.DType()).SumSquares(bits(t, lo, hi-lo))
-}
-
-func multiply(t *tensor.Tensor, lo, hi int, k float64) {
-	switch t.DType() {
-	case tensor.Float32:
-		kernel.Multiply(piece[float32](t, lo, hi), float32(k))
-	case tensor.Float64:
-		kernel.Multiply(piece[float64](t, lo, hi), k)
-	default:
-		operand.HalfOf(t.DType()).Multiply(bits(t, lo, hi-lo), float32(k))
-	}
-}
-
-func firstNonFinite(t *tensor.Tensor) int {
-	switch t.DType() {
-	case tensor.Float32:
-		return kernel.FirstNonFinite(tensor.Data[float32](t))
-	case tensor.Float64:
-		return kernel.FirstNonFinite(tensor.Data[float64](t))
-	}
-	return operand.HalfOf(t.DType()).FirstNonFinite(bits(t, 0, t.Elems()))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/plantest"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/optim"
 	"github.com/thimble-ml/thimble/tensor"
@@ -198,6 +199,79 @@ func TestClipGradNormBumpsTheGradient(t *testing.T) {
 		return nil
 	})
 	require.ErrorContains(t, err, "was overwritten by an in-place operation")
+}
+
+// One read tells the norm and all gradients that are not finite.
+func TestMeasureGrads(t *testing.T) {
+	r := plainRig(t)
+	defer r.close()
+	var ps []*autograd.Param
+	grads := map[int][]float64{0: {3, 0}, 1: {1, nan, inf}, 3: {-inf, 2}, 4: {1e200, 1e200}}
+	dts := []tensor.DType{tensor.Float32, tensor.BFloat16, tensor.Float32, tensor.Float32, tensor.Float64}
+	for i, dt := range dts {
+		n := max(1, len(grads[i]))
+		ps = append(ps, r.param(fmt.Sprint("p", i), dt, make([]float64, n), n))
+	}
+	measure := func(s *autograd.Scope) error {
+		for i, p := range ps {
+			if g := grads[i]; g != nil {
+				r.give(s, p, g)
+			}
+		}
+		all, err := optim.MeasureGrads(s, ps)
+		require.NoError(t, err)
+		defer func() {
+			for _, p := range ps {
+				p.ZeroGrad()
+			}
+		}()
+		if s.Dry() {
+			require.Equal(t, optim.GradReport{Params: 4}, all)
+			return nil
+		}
+		require.True(t, math.IsNaN(all.Norm))
+		require.Equal(t, 4, all.Params)
+		require.Len(t, all.NonFinite, 2, "finite squares beyond float64 are finite gradients")
+		require.Equal(t, ps[1], all.NonFinite[0].Param)
+		require.Equal(t, 1, all.NonFinite[0].Index)
+		require.True(t, math.IsNaN(all.NonFinite[0].Value))
+		require.Equal(t, optim.NonFinite{Param: ps[3], Index: 0, Value: -inf}, all.NonFinite[1])
+
+		return nil
+	}
+	plantest.Compare(t, r.sess, measure)
+	r.ok(func(s *autograd.Scope) {
+		r.give(s, ps[0], grads[0])
+		some, err := optim.MeasureGrads(s, ps[:1])
+		require.NoError(t, err)
+		require.Equal(t, optim.GradReport{Norm: 3, Params: 1}, some)
+		none, err := optim.MeasureGrads(s, ps[2:3])
+		require.NoError(t, err)
+		require.Zero(t, none)
+		_, err = optim.MeasureGrads(s, []*autograd.Param{ps[0], ps[0]})
+		require.ErrorContains(t, err, "optim: MeasureGrads: parameter 1, p0, is given twice")
+		ps[0].ZeroGrad()
+	})
+}
+
+// Gradients that still carry a loss scale are neither clipped nor used as they are.
+func TestLossScaleIsNotForgotten(t *testing.T) {
+	r := plainRig(t)
+	defer r.close()
+	a := r.vec("a", 1)
+	opt := mustSGD(t, optim.SGDConfig{LR: 1}, a)
+	r.ok(func(s *autograd.Scope) {
+		r.push(s, a, 3)
+		a.SetGradScale(8)
+		_, err := optim.ClipGradNorm(s, opt.Params(), 1)
+		require.ErrorContains(t, err, "optim: ClipGradNorm: the gradient of parameter 0, a, is multiplied by a loss scale of 8: want GradScaler.ClipGradNorm, or GradScaler.Unscale before")
+		require.ErrorContains(t, optim.ClipGradValue(s, opt.Params(), 1), "a loss scale of 8")
+		require.ErrorContains(t, opt.Step(s), "optim: SGD.Step: the gradient of a is multiplied by a loss scale of 8: want GradScaler.Step")
+		require.NoError(t, optim.ScaleGrad(s, opt.Params(), 2), "the scale is part of it")
+		require.NoError(t, opt.StepScaled(s, 1./16))
+		opt.ZeroGrad(s)
+	})
+	require.InDelta(t, 1-6./16, val(a)[0], 1e-15)
 }
 
 func TestClipGradNormDry(t *testing.T) {

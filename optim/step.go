@@ -13,6 +13,16 @@ import (
 // momentum, no count. It refuses a gradient that a failed step left stale. Nothing later in the same autograd step takes
 // a completed update back; a dry run does.
 func (c *core) Step(s *autograd.Scope) error {
+	for _, p := range c.params {
+		if k := p.GradScale(); k != 1 && p.HasGrad() {
+			return c.fail("Step", fmt.Errorf("the gradient of %s is multiplied by a loss scale of %v: want GradScaler.Step", p.Name(), k))
+		}
+	}
+	return c.step(s)
+}
+
+// step is Step whatever gradients are multiplied by.
+func (c *core) step(s *autograd.Scope) error {
 	if err := c.ready(s); err != nil {
 		return c.fail("Step", err)
 	}
@@ -47,14 +57,15 @@ func (c *core) Step(s *autograd.Scope) error {
 }
 
 // StepScaled is Step with gradients that are multiplied by factor inside the update, in its one pass over them: an inverse
-// loss scale, a clip coefficient. The gradients themselves stay as they are.
+// loss scale, a clip coefficient. The gradients themselves stay as they are. Unlike Step it takes gradients with a loss scale
+// (see autograd.Param.GradScale), which factor is to divide out.
 func (c *core) StepScaled(s *autograd.Scope, factor float64) error {
 	if !finite(factor) {
 		return c.fail("StepScaled", fmt.Errorf("the factor is %v: want a finite number", factor))
 	}
 	defer c.scale(1)
 	c.scale(factor)
-	return c.Step(s)
+	return c.step(s)
 }
 
 func (c *core) scale(factor float64) {

@@ -37,6 +37,7 @@ type header struct {
 	Arch, Kernel string // see thimble.Features
 	Rand         tensor.Stream
 	Optimizer    *optimHeader               `json:",omitempty"`
+	GradScales   map[string]float64         `json:",omitempty"` // of gradients by their parameter's name: not 1
 	Parts        map[string]json.RawMessage `json:",omitempty"`
 }
 

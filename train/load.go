@@ -344,6 +344,9 @@ func (l *loading) overwriteAll() error {
 			return err
 		}
 		delete(l.grads, name)
+		if k, ok := l.f.GradScales[name]; ok {
+			p.SetGradScale(k)
+		}
 	}
 	return nil
 }

@@ -50,8 +50,8 @@ func newWriter(st *State) (*writer, error) {
 	}
 	w := &writer{get: map[string]func() (tensor.Tensor, error){}}
 	f := thimble.Features()
-	h := &header{Arch: f.Arch, Kernel: f.Kernel, Rand: ss.Rand()}
-	if err := w.model(st); err != nil {
+	h := &header{Arch: f.Arch, Kernel: f.Kernel, Rand: ss.Rand(), GradScales: map[string]float64{}}
+	if err := w.model(st, h); err != nil {
 		return nil, err
 	}
 	if h.Optimizer, err = w.optimizer(st); err != nil {
@@ -74,8 +74,8 @@ func held(t *tensor.Tensor) func() (tensor.Tensor, error) {
 	return func() (tensor.Tensor, error) { return *t.Retain(), nil }
 }
 
-// model takes parameters, gradients, buffers and averages.
-func (w *writer) model(st *State) error {
+// model takes parameters, gradients, buffers and averages, and notes loss scales in h.
+func (w *writer) model(st *State, h *header) error {
 	grads := false
 	for name, p := range nn.NamedParams(st.Model) {
 		w.add("model."+name, p.Spec(), p.Fetch)
@@ -85,6 +85,9 @@ func (w *writer) model(st *State) error {
 		if p.HasGrad() {
 			grads = true
 			w.add("grad."+name, p.Spec(), p.FetchGrad)
+			if k := p.GradScale(); k != 1 {
+				h.GradScales[name] = k
+			}
 		}
 	}
 	for name, t := range nn.NamedBuffers(st.Model) {

@@ -43,6 +43,7 @@ type counters struct {
 	scale float64 // the Scaler's, since the first micro-batch
 	loss  float64 // of the window so far
 	last  float64 // of the window that ended last
+	norm  float64 // of its gradients
 }
 
 // WindowConfig says how a Window accumulates.
@@ -52,8 +53,11 @@ type WindowConfig struct {
 	// ByCount weighs micro-batches by the samples or tokens that count in them. Backward then takes sums of losses,
 	// BackwardMean means with their count, and Begin must announce the count of each window.
 	ByCount bool
-	// BeforeStep, if set, runs before each update, on the gradients of the whole window: the place for ClipGradNorm.
-	// Its error is Backward's.
+	// ClipNorm bounds the norm of the gradients of the whole window, as optim.ClipGradNorm does; 0: no bound. With a Scaler
+	// it takes no pass of its own over them.
+	ClipNorm float64
+	// BeforeStep, if set, runs before each update, on the gradients of the whole window, before they are clipped. Its error
+	// is Backward's.
 	BeforeStep func(s *autograd.Scope) error
 	// Schedule, if set, is stepped once after each update, not after each micro-batch, and not when Scaler skipped one.
 	Schedule optim.Schedule
@@ -66,13 +70,17 @@ type WindowConfig struct {
 type Scaler interface {
 	// Scale is the factor of losses. It stays the same from the first micro-batch of a window to the last.
 	Scale() float64
-	// Unscale divides the gradients of opt by Scale, before BeforeStep sees them.
+	// Unscale divides the gradients of opt by Scale, before BeforeStep sees them. It is not called if there is none.
 	Unscale(s *autograd.Scope, opt optim.Optimizer) error
-	// Step steps opt, unless Unscale met a gradient that is not finite; then stepped is false, and the window ends without
-	// an update.
+	// ClipGradNorm has Step bound the norm of opt's gradients, and gives it as it is without Scale.
+	ClipGradNorm(s *autograd.Scope, opt optim.Optimizer, maxNorm float64) (norm float64, err error)
+	// Step steps opt by gradients divided by Scale, unless one is not finite; then stepped is false, and the window ends
+	// without an update.
 	Step(s *autograd.Scope, opt optim.Optimizer) (stepped bool, err error)
 	// Update chooses the factor of the next window. It is called once a window, after Step.
 	Update(s *autograd.Scope) error
+	// Discard forgets a window that ends without Step.
+	Discard(s *autograd.Scope)
 }
 
 // NewWindow makes a window over the parameters of opt, at position 0.
@@ -82,16 +90,18 @@ func NewWindow(opt optim.Optimizer, cfg WindowConfig) (*Window, error) {
 		return nil, errors.New("train: NewWindow: the optimizer is nil")
 	case cfg.Micro <= 0:
 		return nil, fmt.Errorf("train: NewWindow: Micro is %d: want 1 or more micro-batches an update", cfg.Micro)
+	case !(cfg.ClipNorm >= 0):
+		return nil, fmt.Errorf("train: NewWindow: ClipNorm is %v: want 0, no bound, or more", cfg.ClipNorm)
 	}
 	for _, p := range opt.Params() {
-		if p.Consumed() && (cfg.Micro > 1 || cfg.BeforeStep != nil || cfg.Scaler != nil) {
+		if p.Consumed() && (cfg.Micro > 1 || cfg.BeforeStep != nil || cfg.Scaler != nil || cfg.ClipNorm > 0) {
 			return nil, fmt.Errorf("train: NewWindow: the gradient of %s is released inside backward: nothing can be accumulated, scaled or clipped", p.Name())
 		}
 	}
 	for _, p := range opt.Params() {
 		p.SetAccumulated(cfg.Micro > 1)
 	}
-	return &Window{opt: opt, cfg: cfg, counters: counters{micro: cfg.Micro, last: math.NaN()}}, nil
+	return &Window{opt: opt, cfg: cfg, counters: counters{micro: cfg.Micro, last: math.NaN(), norm: math.NaN()}}, nil
 }
 
 // Micro is the number of micro-batches of the running window: the config's, unless Begin said another.
@@ -104,6 +114,10 @@ func (w *Window) Position() int { return w.pos }
 // Loss is the loss of the window that ended last, averaged as its gradient is: what a run with the whole batch would have
 // reported. NaN before the first, and where nothing counted; 0 in a dry run.
 func (w *Window) Loss() float64 { return w.last }
+
+// Norm is the norm of the gradients of the window that ended last, before they were clipped. NaN before the first, and
+// without ClipNorm; 0 in a dry run. A window that a Scaler skipped has one that is not finite.
+func (w *Window) Norm() float64 { return w.norm }
 
 // Begin announces the window that begins: how many micro-batches it has, such as what is left at the end of an epoch, and,
 // ByCount, how many samples or tokens count in all of them together. Call it before the first micro-batch. ByCount it
@@ -193,7 +207,7 @@ func (w *Window) add(s *autograd.Scope, loss *autograd.Value, weight float64, co
 		if err := w.note(s, loss, weight); err != nil {
 			return false, err
 		}
-		loss.Backward(s, autograd.WithScale(weight*w.scale))
+		loss.Backward(s, autograd.WithScale(weight), autograd.WithLossScale(w.scale))
 	}
 	counted()
 	w.pos++
@@ -227,15 +241,8 @@ func (w *Window) update(s *autograd.Scope) (updated bool, err error) {
 		w.end(s, math.NaN())
 		return false, nil
 	}
-	if w.cfg.Scaler != nil {
-		if err := w.cfg.Scaler.Unscale(s, w.opt); err != nil {
-			return false, err
-		}
-	}
-	if w.cfg.BeforeStep != nil {
-		if err := w.cfg.BeforeStep(s); err != nil {
-			return false, fmt.Errorf("BeforeStep: %w", err)
-		}
+	if err := w.prepare(s); err != nil {
+		return false, err
 	}
 	if updated, err = w.step(s); err != nil {
 		return false, err
@@ -245,6 +252,29 @@ func (w *Window) update(s *autograd.Scope) (updated bool, err error) {
 		return updated, w.cfg.Schedule.Step()
 	}
 	return updated, nil
+}
+
+// prepare shows the gradients to BeforeStep and bounds their norm.
+func (w *Window) prepare(s *autograd.Scope) (err error) {
+	if w.cfg.BeforeStep != nil {
+		if w.cfg.Scaler != nil {
+			if err := w.cfg.Scaler.Unscale(s, w.opt); err != nil {
+				return err
+			}
+		}
+		if err := w.cfg.BeforeStep(s); err != nil {
+			return fmt.Errorf("BeforeStep: %w", err)
+		}
+	}
+	switch {
+	case w.cfg.ClipNorm == 0:
+		return nil
+	case w.cfg.Scaler != nil:
+		w.norm, err = w.cfg.Scaler.ClipGradNorm(s, w.opt, w.cfg.ClipNorm)
+	default:
+		w.norm, err = optim.ClipGradNorm(s, w.opt.Params(), w.cfg.ClipNorm)
+	}
+	return err
 }
 
 // step steps the optimizer, by the scaler if there is one.
@@ -301,13 +331,16 @@ func (w *Window) flush(s *autograd.Scope) (bool, error) {
 // the data that does not fill one. What Begin announced is forgotten.
 func (w *Window) Discard(s *autograd.Scope) {
 	w.journal(s.Session())
+	if w.cfg.Scaler != nil {
+		w.cfg.Scaler.Discard(s)
+	}
 	w.end(s, w.last)
 }
 
 // end closes the window.
 func (w *Window) end(s *autograd.Scope, loss float64) {
 	w.opt.ZeroGrad(s)
-	w.counters = counters{micro: w.cfg.Micro, last: loss}
+	w.counters = counters{micro: w.cfg.Micro, last: loss, norm: w.norm}
 	w.closed++
 }
 
@@ -356,7 +389,7 @@ func (w *Window) journal(ss *autograd.Session) {
 			w.counters = was
 			return
 		}
-		w.counters = counters{micro: w.cfg.Micro, last: w.last}
+		w.counters = counters{micro: w.cfg.Micro, last: w.last, norm: w.norm}
 	})
 	ss.OnPlanEnd(func() { w.counters, w.closed = was, closed })
 }

@@ -372,8 +372,18 @@ func (f *fakeScaler) Scale() float64 { return f.factor }
 
 func (f *fakeScaler) Unscale(s *autograd.Scope, opt optim.Optimizer) error {
 	f.calls = append(f.calls, "unscale")
+	for _, p := range opt.Params() {
+		p.SetGradScale(1)
+	}
 	return optim.ScaleGrad(s, opt.Params(), 1/f.factor)
 }
+
+func (f *fakeScaler) ClipGradNorm(s *autograd.Scope, opt optim.Optimizer, maxNorm float64) (float64, error) {
+	f.calls = append(f.calls, "clip")
+	return maxNorm, nil
+}
+
+func (f *fakeScaler) Discard(*autograd.Scope) { f.calls = append(f.calls, "discard") }
 
 func (f *fakeScaler) Step(s *autograd.Scope, opt optim.Optimizer) (bool, error) {
 	f.calls = append(f.calls, "step")

@@ -22,6 +22,7 @@ type WindowState struct {
 	Scale    float64 // the scaler's factor in this window
 	Loss     float64 // of the window so far
 	Last     float64 // of the window that ended last
+	Norm     float64 // of its gradients
 	// Grads are the running gradients by parameter name: the parameters' own, not copies, so save them before the next
 	// Backward. A parameter without gradient is not in it.
 	Grads map[string]*tensor.Tensor
@@ -54,13 +55,13 @@ func (w *Window) State() (WindowState, error) {
 
 func (c counters) state() WindowState {
 	return WindowState{
-		Position: c.pos, Micro: c.micro, Begun: c.begun, Count: c.count, Seen: c.seen, Sums: c.sums, Scale: c.scale, Loss: c.loss, Last: c.last,
+		Position: c.pos, Micro: c.micro, Begun: c.begun, Count: c.count, Seen: c.seen, Sums: c.sums, Scale: c.scale, Loss: c.loss, Last: c.last, Norm: c.norm,
 	}
 }
 
 func (st WindowState) counters() counters {
 	return counters{
-		pos: st.Position, micro: st.Micro, begun: st.Begun, count: st.Count, seen: st.Seen, sums: st.Sums, scale: st.Scale, loss: st.Loss, last: st.Last,
+		pos: st.Position, micro: st.Micro, begun: st.Begun, count: st.Count, seen: st.Seen, sums: st.Sums, scale: st.Scale, loss: st.Loss, last: st.Last, norm: st.Norm,
 	}
 }
 
@@ -94,6 +95,9 @@ func (w *Window) load(st WindowState) error {
 		if p != nil {
 			err = p.SetGrad(st.Grads[name])
 		}
+		if err == nil {
+			p.SetGradScale(st.Scale)
+		}
 		if err != nil {
 			for _, made := range names[:i] {
 				params[made].ZeroGrad()
@@ -112,6 +116,8 @@ func (w *Window) fits(st WindowState) error {
 		return fmt.Errorf("position %d of %d micro-batches: want one from 0 to Micro-1", st.Position, st.Micro)
 	case !st.Begun && st.Micro != w.cfg.Micro:
 		return fmt.Errorf("the state is of windows of %d micro-batches: want %d, this window's", st.Micro, w.cfg.Micro)
+	case st.Position > 0 && !(st.Scale > 0):
+		return fmt.Errorf("the factor of the scaler in this window is %v: want more than 0, 1 without one", st.Scale)
 	case st.Position == 0 && len(st.Grads) > 0:
 		return fmt.Errorf("%d gradients at position 0: want none", len(st.Grads))
 	case w.cfg.ByCount && st.Position > 0 && !st.Begun:
@@ -122,21 +128,21 @@ func (w *Window) fits(st WindowState) error {
 
 // savedWindow is WindowState in a file: its gradients are saved with all others, and losses, which may be NaN, as their bits.
 type savedWindow struct {
-	State      WindowState
-	Loss, Last uint64
+	State            WindowState
+	Loss, Last, Norm uint64
 }
 
 func (w *Window) saved() savedWindow {
 	st := w.counters.state()
-	s := savedWindow{st, math.Float64bits(st.Loss), math.Float64bits(st.Last)}
-	s.State.Loss, s.State.Last = 0, 0
+	s := savedWindow{st, math.Float64bits(st.Loss), math.Float64bits(st.Last), math.Float64bits(st.Norm)}
+	s.State.Loss, s.State.Last, s.State.Norm = 0, 0, 0
 	return s
 }
 
 // resume goes to a saved position, wherever the window stands. That its gradients are there is the business of who loads
 // them.
 func (w *Window) resume(s savedWindow) error {
-	s.State.Loss, s.State.Last = math.Float64frombits(s.Loss), math.Float64frombits(s.Last)
+	s.State.Loss, s.State.Last, s.State.Norm = math.Float64frombits(s.Loss), math.Float64frombits(s.Last), math.Float64frombits(s.Norm)
 	if err := w.fits(s.State); err != nil {
 		return err
 	}

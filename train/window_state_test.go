@@ -71,9 +71,10 @@ func TestLoadRefuses(t *testing.T) {
 	}{
 		{train.WindowState{Position: 3, Micro: 3}, "train: Window.Load: position 3 of 3 micro-batches: want one from 0 to Micro-1"},
 		{train.WindowState{Position: 1, Micro: 2}, "the state is of windows of 2 micro-batches: want 3, this window's"},
+		{train.WindowState{Position: 1, Micro: 3}, "the factor of the scaler in this window is 0: want more than 0, 1 without one"},
 		{train.WindowState{Micro: 3, Grads: map[string]*tensor.Tensor{"w": good}}, "1 gradients at position 0: want none"},
-		{train.WindowState{Position: 1, Micro: 3, Grads: map[string]*tensor.Tensor{"w": good, "x": good}}, `the state has a gradient of "x": no parameter of the optimizer is named so`},
-		{train.WindowState{Position: 1, Micro: 3, Grads: map[string]*tensor.Tensor{"w": bad}}, "assigned grad has data of a different type or size: got float64[6], want float64[5]"},
+		{train.WindowState{Position: 1, Micro: 3, Scale: 1, Grads: map[string]*tensor.Tensor{"w": good, "x": good}}, `the state has a gradient of "x": no parameter of the optimizer is named so`},
+		{train.WindowState{Position: 1, Micro: 3, Scale: 1, Grads: map[string]*tensor.Tensor{"w": bad}}, "assigned grad has data of a different type or size: got float64[6], want float64[5]"},
 	} {
 		require.ErrorContains(t, win.Load(c.st), c.text)
 		require.Equal(t, live, r.dev.Stats().Live)

@@ -16,7 +16,7 @@ import (
 var receivers = map[string]string{
 	"s": "autograd.Scope", "v": "autograd.Value", "p": "autograd.Param", "sess": "autograd.Session", "dev": "memory.Device", "t": "tensor.Tensor",
 	"opt": "optim.AdamW", "sched": "optim.Schedule", "w": "train.Window",
-	"l": "data.Loader", "e": "data.Epoch", "it": "data.Item",
+	"scaler": "amp.GradScaler", "l": "data.Loader", "e": "data.Epoch", "it": "data.Item",
 }
 
 var (

@@ -1,7 +1,7 @@
 package autograd
 
 import (
-	"fmt"
+	"strconv"
 
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
@@ -46,7 +46,7 @@ func (ss *Session) begins(site memory.Site, recorded bool) {
 // replay.
 func (n *node) explainSaved(s *Scope, sl *slot) {
 	if b := sl.saved(); b != nil && (sl.pk == nil || s.m.Replay) {
-		b.Describe("", fmt.Sprintf("saved by %s: %s", n.site, n.why(sl.ref)))
+		b.Describe("", "saved by "+n.site.String()+": "+n.why(sl.ref))
 	}
 }
 
@@ -67,5 +67,5 @@ func (p *pass) explainGrad(t *tensor.Tensor, e *edge) {
 		t.Buffer().Describe("", "gradient of "+e.par.name)
 		return
 	}
-	t.Buffer().Describe("", fmt.Sprintf("gradient of output %d of %s", e.out, e.node.site))
+	t.Buffer().Describe("", "gradient of output "+strconv.Itoa(e.out)+" of "+e.node.site.String())
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/thimble-ml/thimble/memory"
@@ -89,17 +90,22 @@ func (sl *slot) describe(n *node, seen map[any]bool) SavedTensor {
 
 // why says which gradients read ref.
 func (n *node) why(ref Ref) string {
-	var of []string
-	for i, refs := range n.rule.Reads {
-		if i < len(n.in) && n.in[i].grad && slices.Contains(refs, ref) {
-			of = append(of, fmt.Sprint(i))
-		}
-	}
-	what := fmt.Sprintf("input %d", int(ref))
+	text := strconv.AppendInt(append(make([]byte, 0, 64), "input "...), int64(ref), 10)
 	if ref < 0 {
-		what = fmt.Sprintf("output %d", int(^ref))
+		text = strconv.AppendInt(append(text[:0], "output "...), int64(^ref), 10)
 	}
-	return fmt.Sprintf("%s, for the gradient of input %s", what, strings.Join(of, ", "))
+	text = append(text, ", for the gradient of input "...)
+	first := true
+	for i, refs := range n.rule.Reads {
+		if i >= len(n.in) || !n.in[i].grad || !slices.Contains(refs, ref) {
+			continue
+		}
+		if !first {
+			text = append(text, ", "...)
+		}
+		text, first = strconv.AppendInt(text, int64(i), 10), false
+	}
+	return string(text)
 }
 
 // FormatSaved gives the list as text, one line an entry, with the total.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Spec says what a tensor is without its data: an element type and a shape. A rank 0 shape is a scalar, of one element.
@@ -78,8 +79,15 @@ func (s Spec) Validate() error {
 
 // String is dtype and shape, as in "float32[8 256 384]".
 func (s Spec) String() string {
-	dt, shape := s.DType, slices.Clone(s.Shape) // a copy, so that callers' shapes stay off the heap
-	return fmt.Sprintf("%v%v", dt, shape)
+	text := append(make([]byte, 0, 48), s.DType.String()...)
+	text = append(text, '[')
+	for i, n := range s.Shape {
+		if i > 0 {
+			text = append(text, ' ')
+		}
+		text = strconv.AppendInt(text, int64(n), 10)
+	}
+	return string(append(text, ']'))
 }
 
 func product(shape []int) int {

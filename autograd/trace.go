@@ -8,6 +8,7 @@ import (
 // Traced is an op that has run forward, or that is about to run backward, as [Session.SetTrace] tells it.
 type Traced struct {
 	Backward bool
+	View     bool // the outputs are views: nothing was computed
 	Rule     *Rule
 	Site     memory.Site
 	Cast     CastPolicy // forward: autocast's, where the op runs
@@ -31,7 +32,7 @@ func (w *work) traceForward() {
 	if w.ss.trace == nil || w.ss.Dry() {
 		return
 	}
-	t := Traced{Rule: w.rule, Site: w.site, Cast: w.s.m.Cast, In: w.specs, Params: make([]string, len(w.vals))}
+	t := Traced{View: w.view(), Rule: w.rule, Site: w.site, Cast: w.s.m.Cast, In: w.specs, Params: make([]string, len(w.vals))}
 	for i, v := range w.vals {
 		if v.par != nil {
 			t.Params[i] = v.par.name
@@ -43,12 +44,21 @@ func (w *work) traceForward() {
 	w.ss.trace(t)
 }
 
+func (w *work) view() bool {
+	for _, v := range w.result {
+		if v.t.Buffer() != w.vals[0].t.Buffer() {
+			return false
+		}
+	}
+	return !w.rule.InPlace
+}
+
 // traceBackward tells of a node whose gradients have all come.
 func (p *pass) traceBackward(n *node) {
 	if p.ss.trace == nil || p.ss.Dry() || n.leaf {
 		return
 	}
-	t := Traced{Backward: true, Rule: n.op.Rule(), Site: n.site}
+	t := Traced{Backward: true, View: n.view != nil, Rule: n.op.Rule(), Site: n.site}
 	for i := range n.grads {
 		t.Out = append(t.Out, &n.grads[i])
 	}

@@ -90,7 +90,7 @@ func TestQuick(t *testing.T) {
 	first, _ := base.Loss.Value()
 	second, _ := rows["micro-batches"].Loss.Value()
 	require.InDelta(t, first, second, 1e-4*first, "micro-batches change rounding only")
-	for _, name := range []string{"bf16-autocast", "bf16"} {
+	for _, name := range []string{"bf16-autocast", "fp16-autocast", "bf16"} {
 		rounded, _ := rows[name].Loss.Value()
 		require.InDelta(t, first, rounded, 0.01*first, name)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/thimble-ml/thimble/amp"
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/data"
 	"github.com/thimble-ml/thimble/examples/internal/row"
@@ -135,7 +136,13 @@ func (j *job) start() (err error) {
 		return err
 	}
 	j.cosine = cosine
-	if j.window, err = train.NewWindow(opt, train.WindowConfig{Micro: j.rung.micro}); err != nil {
+	cfg := train.WindowConfig{Micro: j.rung.micro}
+	if j.rung.cast == amp.Float16 {
+		if cfg.Scaler, err = amp.NewGradScaler(amp.GradScalerConfig{}); err != nil {
+			return err
+		}
+	}
+	if j.window, err = train.NewWindow(opt, cfg); err != nil {
 		return err
 	}
 	whole := func(epoch int) []int32 { // updates only: all rungs see the same examples, however small their micro-batches

@@ -64,6 +64,7 @@ var stack = []technique{
 	{"dear-only", "backward computes norms, activations and dropout again", blocks, exact, func(r *rung) { r.chain = dearOnly }},
 	{"micro-batches", "gradients of 16 micro-batches are added up before each update", anyModel, rounds, func(r *rung) { r.micro = 16 }},
 	{"bf16-autocast", "products are in bfloat16, parameters and sums in float32", anyModel, side, func(r *rung) { r.cast = amp.BFloat16 }},
+	{"fp16-autocast", "products are in float16, and losses are scaled lest small gradients vanish", anyModel, side, func(r *rung) { r.cast = amp.Float16 }},
 	{"bf16", "everything is in bfloat16, updates are rounded up or down at random", anyModel, rounds, func(r *rung) { r.dtype, r.half = tensor.BFloat16, optim.RoundStochastic }},
 	{"sgd-cosine", "plain SGD with a cosine schedule: no moments to keep", anyModel, rounds, func(r *rung) { r.sgd, r.note = true, otherTraining }},
 	{"per-block", "backward computes each block again", blocks, exact, func(r *rung) { r.chain = perBlock }},

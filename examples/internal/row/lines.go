@@ -18,6 +18,7 @@ import (
 type Panel struct {
 	Title string // with the unit: "peak, MiB"
 	Lines []Line
+	Zoom  bool // the axis begins at the lowest value instead of 0
 }
 
 // Line is a name and its values, one for each mark on the axis.
@@ -67,12 +68,8 @@ func (p Panel) plot(axis string, marks []int) (*plot.Plot, error) {
 	pl.X.Label.TextStyle.YAlign = draw.YBottom
 	pl.X.Tick.Label, pl.Y.Tick.Label = label(textSize, soft, draw.XCenter), label(textSize, soft, draw.XRight)
 	pl.X.Tick.Label.YAlign = draw.YTop
-	var ticks []plot.Tick
-	for _, m := range marks {
-		ticks = append(ticks, plot.Tick{Value: float64(m), Label: strconv.Itoa(m)})
-	}
-	pl.X.Tick.Marker, pl.Y.Tick.Marker = plot.ConstantTicks(ticks), majors{}
-	pl.Legend.Top, pl.Legend.Left = true, true
+	pl.X.Tick.Marker, pl.Y.Tick.Marker = ticks(marks), majors{}
+	pl.Legend.Top, pl.Legend.Left = true, !p.falls()
 	pl.Legend.TextStyle, pl.Legend.Padding = label(textSize, ink, draw.XLeft), 5
 	for i, l := range p.Lines {
 		if len(l.Y) != len(marks) {
@@ -88,11 +85,38 @@ func (p Panel) plot(axis string, marks []int) (*plot.Plot, error) {
 		}
 		line.Color, line.Width = lineColor[i%len(lineColor)], 1.5
 		glyphs.Color, glyphs.Shape = line.Color, plotterShapes[i%len(plotterShapes)]
+		if len(marks) > fewMarks {
+			pl.Add(line)
+			pl.Legend.Add(l.Name, line)
+			continue
+		}
 		pl.Add(line, glyphs)
 		pl.Legend.Add(l.Name, line, glyphs)
 	}
-	pl.Y.Min = 0
+	if !p.Zoom {
+		pl.Y.Min = 0
+	}
 	return pl, nil
+}
+
+// fewMarks are so few that each has its number, and each value its point.
+const fewMarks = 12
+
+// ticks numbers the marks, or where they are many, round numbers.
+func ticks(marks []int) plot.Ticker {
+	if len(marks) > fewMarks {
+		return majors{}
+	}
+	var list []plot.Tick
+	for _, m := range marks {
+		list = append(list, plot.Tick{Value: float64(m), Label: strconv.Itoa(m)})
+	}
+	return plot.ConstantTicks(list)
+}
+
+// falls tells that the lines begin high: then the legend is on the right.
+func (p Panel) falls() bool {
+	return len(p.Lines) > 0 && len(p.Lines[0].Y) > 0 && p.Lines[0].Y[0] > p.Lines[0].Y[len(p.Lines[0].Y)-1]
 }
 
 var plotterShapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.RingGlyph{}, draw.PlusGlyph{}, draw.BoxGlyph{}}

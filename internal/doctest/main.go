@@ -4,7 +4,14 @@
 //	go run ./internal/doctest -update README.md                writes it anew
 //	go run ./internal/doctest -run docs/from-scratch.md        runs a literate program and shows its output
 //
-// A literate program is a file whose Go blocks, one after the other, are a program; its text blocks are what the program's
+// What a command has printed stands in a block between two comments, the first of which names the command:
+//
+//	<!-- go run ./internal/techniques recompute -->
+//	...
+//	<!-- end -->
+//
+// Byte figures must be the same; times, losses and resident sets, which no two runs have in common, are not compared. A
+// literate program is a file whose Go blocks, one after the other, are a program; its text blocks are what the program's
 // sections print.
 package main
 
@@ -47,27 +54,47 @@ func doctest(args []string, out, errw io.Writer) error {
 			}
 			continue
 		}
-		if err := file(path, string(text), *update, out); err != nil {
+		if err := file(path, string(text), *update, out, writesItself); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// file brings one file up to date, or tells that it is not.
-func file(path, text string, update bool, out io.Writer) error {
-	now, err := current(text)
-	switch {
-	case err != nil:
+// file brings one file up to date, or tells that it is not. skip says which commands are not run.
+func file(path, text string, update bool, out io.Writer, skip func(command string) bool) error {
+	now, err := current(path, text, skip)
+	if err != nil {
 		return fmt.Errorf("doctest: %s: %w", path, err)
-	case now == text:
-		fmt.Fprintf(out, "%s is up to date\n", path)
-		return nil
-	case update:
+	}
+	was, is := mask(text), mask(now)
+	switch {
+	case update && now != text:
 		fmt.Fprintf(out, "%s is written anew\n", path)
 		return os.WriteFile(path, []byte(now), 0o644)
+	case was == is:
+		fmt.Fprintf(out, "%s is up to date\n", path)
+		return nil
 	}
-	return fmt.Errorf("doctest: %s is stale: run go run ./internal/doctest -update %s\n%s", path, path, difference(text, now))
+	return fmt.Errorf("doctest: %s is stale: run go run ./internal/doctest -update %s\n%s", path, path, difference(was, is))
+}
+
+// current is a file as it should be.
+func current(path, text string, skip func(command string) bool) (string, error) {
+	root, err := module(path)
+	if err != nil {
+		return "", err
+	}
+	if isProgram(text) {
+		output, err := runProgram(text)
+		if err != nil {
+			return "", err
+		}
+		if text, err = filled(text, output); err != nil {
+			return "", err
+		}
+	}
+	return blocks(root, text, skip)
 }
 
 // difference shows the lines in which two texts differ: those of a, then those of b; "" if they are equal.
@@ -94,16 +121,4 @@ func difference(a, b string) string {
 		}
 	}
 	return out.String()
-}
-
-// current is a file as it should be.
-func current(text string) (string, error) {
-	if !isProgram(text) {
-		return text, nil
-	}
-	output, err := runProgram(text)
-	if err != nil {
-		return "", err
-	}
-	return filled(text, output)
 }

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// block is a part of a markdown text that a command of the repository writes:
+//
+//	<!-- go run ./internal/techniques recompute -->
+//	| ...
+//	<!-- end -->
+//
+// Where there is a fence right behind the first line, what the command prints stands within it, and before that may be a
+// line for the reader ("$ go run ..."). A paragraph "..." stands for what is left out: see elide.
+var block = regexp.MustCompile("(?ms)^<!-- (go run \\./[^\n]*?) -->\n((?:```\\w*\n)?(?:\\$ [^\n]*\n)?)(.*?)(^```\n)?^<!-- end -->\n")
+
+// elsewhere are commands that write their blocks themselves, because what they print is measured: there are no byte figures
+// of ours to compare.
+var elsewhere = []string{"./internal/bench"}
+
+// runCommand gives what the command of a block prints, in the folder root.
+func runCommand(root, command string) (string, error) {
+	var out, errw bytes.Buffer
+	args := strings.Fields(command)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, &out, &errw
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", command, err, errw.String())
+	}
+	return out.String(), nil
+}
+
+// blocks gives a text with all its blocks written anew, except those that skip says to leave alone.
+func blocks(root, text string, skip func(command string) bool) (string, error) {
+	var failed error
+	now := block.ReplaceAllStringFunc(text, func(old string) string {
+		m := block.FindStringSubmatch(old)
+		if failed != nil || skip(m[1]) {
+			return old
+		}
+		out, err := runCommand(root, m[1])
+		if err != nil {
+			failed = err
+			return old
+		}
+		return "<!-- " + m[1] + " -->\n" + m[2] + elide(m[3], out) + m[4] + "<!-- end -->\n"
+	})
+	return now, failed
+}
+
+// elide gives what a command prints with those paragraphs left out for which old has "...": as many as old has before stay
+// at the beginning, as many as it has behind at the end.
+func elide(old, output string) string {
+	const cut = "\n...\n\n"
+	before, after, found := strings.Cut(old, cut)
+	if !found {
+		return output
+	}
+	paragraphs := strings.SplitAfter(output, "\n\n")
+	first, last := strings.Count(before, "\n\n")+1, strings.Count(after, "\n\n")+1
+	if first+last >= len(paragraphs) {
+		return output
+	}
+	return strings.Join(paragraphs[:first], "") + cut[1:] + strings.Join(paragraphs[len(paragraphs)-last:], "")
+}
+
+// writesItself tells whether a command is one of elsewhere.
+func writesItself(command string) bool {
+	for _, p := range elsewhere {
+		if strings.Contains(command+" ", " "+p+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// module is the root of the module that a file is in.
+func module(path string) (string, error) {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("%s: there is no go.mod above it", path)
+		}
+	}
+}

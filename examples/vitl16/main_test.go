@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -61,6 +62,7 @@ func TestPublished(t *testing.T) {
 	for i, f := range rows {
 		require.Equal(t, int64(303_311_882), f.Parameters)
 		require.Nil(t, f.MeasuredPeak)
+		requireInDocs(t, f)
 		if f.Published != nil {
 			require.LessOrEqual(t, *f.Arena, *f.Published, f.Name)
 		}
@@ -71,6 +73,17 @@ func TestPublished(t *testing.T) {
 	}
 	require.LessOrEqual(t, inMemory, int64(1.342e9), "in memory, a twentieth of the published baseline")
 	require.LessOrEqual(t, anywhere, int64(0.27e9), "with a store, a hundredth")
+}
+
+// requireInDocs fails when the documentation's table has other byte figures than the program.
+func requireInDocs(t *testing.T, f figures) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/techniques.md")
+	require.NoError(t, err)
+	line := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(f.Name) + `\b.*  .*$`).FindString(string(text))
+	for _, want := range []string{row.Bytes(*f.PredictedPeak), row.Bytes(*f.Arena)} {
+		require.Contains(t, line, want, "docs/techniques.md is stale: run go run ./internal/doctest -update docs/techniques.md")
+	}
 }
 
 // TestReal: a real step of two micro-batches takes what the dry run of the whole update predicts, to the byte, and rungs that

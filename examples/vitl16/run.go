@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/thimble-ml/thimble/amp"
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/examples/internal/row"
 	"github.com/thimble-ml/thimble/memory"
@@ -131,7 +132,13 @@ func (t *trainer) build(device memory.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.window, err = train.NewWindow(opt, train.WindowConfig{Micro: t.micro, Schedule: schedule}); err != nil {
+	window := train.WindowConfig{Micro: t.micro, Schedule: schedule}
+	if t.rung.cast.Low == tensor.Float16 {
+		if window.Scaler, err = amp.NewGradScaler(amp.GradScalerConfig{}); err != nil {
+			return err
+		}
+	}
+	if t.window, err = train.NewWindow(opt, window); err != nil {
 		return err
 	}
 	return t.makeBatch()

@@ -58,7 +58,7 @@ const (
 var tables = []table{
 	{"the article's rungs, and further", []rung{
 		{name: "baseline", what: "float32, Adam, 64 images at once", batch: 64, micro: 64, published: 26.84e9},
-		{name: "mixed-fp16", what: "products in float16", batch: 64, micro: 64, cast: amp.Float16, published: 18.21e9},
+		{name: "mixed-fp16", what: "products in float16, the loss scaled", batch: 64, micro: 64, cast: amp.Float16, published: 18.21e9},
 		{name: "bf16", what: "everything in bfloat16", batch: 64, micro: 64, dtype: bf16, published: 13.82e9, note: other},
 		{name: "batch-16", what: "and 16 images an update", batch: 16, micro: 16, dtype: bf16, published: 5.69e9, note: other},
 		{name: "micro-batch-4", what: "and 4 at a time, gradients accumulated", batch: 16, micro: 4, dtype: bf16, published: 3.91e9, note: other},

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -54,20 +55,31 @@ func blocks(root, text string, skip func(command string) bool) (string, error) {
 	return now, failed
 }
 
-// elide gives what a command prints with those paragraphs left out for which old has "...": as many as old has before stay
-// at the beginning, as many as it has behind at the end.
+// elide gives what a command prints with those paragraphs left out for which old has "...": as many as old has before the
+// first stay at the beginning, as many as it has behind the last at the end, and what stands between two is found by its
+// first paragraph. If it is not there, all stays.
 func elide(old, output string) string {
 	const cut = "\n...\n\n"
-	before, after, found := strings.Cut(old, cut)
-	if !found {
-		return output
+	parts := strings.Split(old, cut)
+	rest := strings.SplitAfter(output, "\n\n")
+	var now []string
+	for i, part := range parts {
+		want := strings.SplitAfter(part, "\n\n")
+		at := 0
+		switch {
+		case i == 0:
+		case i == len(parts)-1:
+			at = len(rest) - len(want)
+		default:
+			at = slices.Index(rest, want[0])
+		}
+		if len(parts) == 1 || at < 0 || at+len(want) > len(rest) {
+			return output
+		}
+		now = append(now, strings.TrimRight(strings.Join(rest[at:at+len(want)], ""), "\n")+"\n")
+		rest = rest[at+len(want):]
 	}
-	paragraphs := strings.SplitAfter(output, "\n\n")
-	first, last := strings.Count(before, "\n\n")+1, strings.Count(after, "\n\n")+1
-	if first+last >= len(paragraphs) {
-		return output
-	}
-	return strings.Join(paragraphs[:first], "") + cut[1:] + strings.Join(paragraphs[len(paragraphs)-last:], "")
+	return strings.Join(now, cut)
 }
 
 // writesItself tells whether a command is one of elsewhere.

@@ -10,13 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocs: what dry runs have printed into the documentation is what they print now, in every markdown file. Blocks of
-// trainings are left to the tests of their examples.
+// TestDocs: what commands have printed into the documentation is what they print now, in every markdown file. Blocks of
+// examples are left to their own tests, which have run them anyway.
 func TestDocs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles and runs commands")
 	}
-	trains := func(command string) bool { return writesItself(command) || strings.Contains(command, "./examples/ladder") }
+	trains := func(command string) bool {
+		return writesItself(command) || strings.Contains(command, "./examples/ladder")
+	}
 	files, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
 	ran := 0
@@ -28,7 +30,7 @@ func TestDocs(t *testing.T) {
 		}
 		var out bytes.Buffer
 		require.NoError(t, file(path, string(text), false, &out, func(command string) bool {
-			skip := trains(command)
+			skip := checked(command)
 			if !skip {
 				ran++
 			}
@@ -69,4 +71,14 @@ func TestElide(t *testing.T) {
 	require.Equal(t, "Title\n\nTable\n\n...\n\nNotes\n\nEnd\n", elide(old, "Title\n\nTable\n\nkinds\n\nmore\n\nNotes\n\nEnd\n"))
 	require.Equal(t, "Title\n\nEnd\n", elide("title\n\nend\n", "Title\n\nEnd\n"))
 	require.Equal(t, "a\n\nb\n", elide(old, "a\n\nb\n"))
+	old = "title\n\n...\n\nsecond:\n\nold\n\n...\n\nend\n"
+	require.Equal(t, "Title\n\n...\n\nsecond:\n\nnew\n\n...\n\nEnd\n", elide(old, "Title\n\nkinds\n\nsecond:\n\nnew\n\nkinds\n\nnotes\n\nEnd\n"))
+	require.Equal(t, "Title\n\nthird:\n\nnew\n\nkinds\n\nEnd\n", elide(old, "Title\n\nthird:\n\nnew\n\nkinds\n\nEnd\n"))
+}
+
+// TestQuotes: what a text quotes must be there.
+func TestQuotes(t *testing.T) {
+	require.NoError(t, quotes("../../docs/x.md", "> Thimble trains neural networks in Go ([design.md](design.md))\n"))
+	require.ErrorContains(t, quotes("../../docs/x.md", "> Thimble flies ([design.md](design.md#top))\n"), `"Thimble flies" is not in design.md`)
+	require.ErrorIs(t, quotes("x.md", "> a ([b](none.md))\n"), os.ErrNotExist)
 }

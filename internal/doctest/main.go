@@ -10,7 +10,7 @@
 //	...
 //	<!-- end -->
 //
-// Byte figures must be the same; times, losses and resident sets, which no two runs have in common, are not compared. A
+// A line that ends in "([file](file))" behind "> " quotes that file. Byte figures must be the same; times, losses and resident sets, which no two runs have in common, are not compared. A
 // literate program is a file whose Go blocks, one after the other, are a program; its text blocks are what the program's
 // sections print.
 package main
@@ -64,6 +64,9 @@ func doctest(args []string, out, errw io.Writer) error {
 // file brings one file up to date, or tells that it is not. skip says which commands are not run.
 func file(path, text string, update bool, out io.Writer, skip func(command string) bool) error {
 	now, err := current(path, text, skip)
+	if err == nil {
+		err = quotes(path, now)
+	}
 	if err != nil {
 		return fmt.Errorf("doctest: %s: %w", path, err)
 	}

@@ -30,7 +30,7 @@ const (
 // draw gives an SVG of the live bytes of both runs over their allocations, stacked by kind, on one scale.
 func (f found) draw() string {
 	plain, with := squeeze(f.before.curve), squeeze(f.after[0].curve)
-	high := max(highest(plain), highest(with))
+	high := max(f.before.arena, f.after[0].fits())
 	kinds := slices.DeleteFunc(memory.Kinds(), func(k memory.Kind) bool {
 		return !slices.ContainsFunc(append(plain, with...), func(s split) bool { return s[k]*panelHeight >= high })
 	})
@@ -39,12 +39,12 @@ func (f found) draw() string {
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11" fill="#222">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", width, height)
 	axis(&b, high)
-	panel(&b, left, "plain", plain, high, kinds)
+	panel(&b, left, "plain", plain, f.before.arena, high, kinds)
 	name := f.name
 	if n := first[f.name]; n != "" {
 		name = n
 	}
-	panel(&b, left+panelWidth+gap, name, with, high, kinds)
+	panel(&b, left+panelWidth+gap, name, with, f.after[0].fits(), high, kinds)
 	for i, k := range kinds {
 		x, y := left+2*panelWidth+gap+12, top+6+17*i
 		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="10" height="10" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n", x, y, colors[k], x+15, y+9, k)
@@ -68,11 +68,11 @@ func axis(b *strings.Builder, high int64) {
 	fmt.Fprintf(b, `<text x="4" y="%d">MiB</text><text x="%d" y="%d" fill="#666">allocations of one update, in order</text>`+"\n", top-10, left, top+panelHeight+17)
 }
 
-// panel draws one run, and a line at its peak.
-func panel(b *strings.Builder, x int, title string, curve []split, high int64, kinds []memory.Kind) {
+// panel draws one run, and lines at its peak and at its arena.
+func panel(b *strings.Builder, x int, title string, curve []split, arena, high int64, kinds []memory.Kind) {
 	peak := highest(curve)
 	y := func(bytes int64) int { return top + panelHeight - int(bytes*panelHeight/high) }
-	fmt.Fprintf(b, `<text x="%d" y="%d">%s: peak %.1f MiB</text>`+"\n", x, top-10, title, float64(peak)/(1<<20))
+	fmt.Fprintf(b, `<text x="%d" y="%d">%s: peak %.1f MiB, arena %.1f MiB</text>`+"\n", x, top-10, title, float64(peak)/(1<<20), float64(arena)/(1<<20))
 	under := make([]int64, len(curve))
 	floor := make([]int, len(curve))
 	for i := range floor {
@@ -87,7 +87,7 @@ func panel(b *strings.Builder, x int, title string, curve []split, high int64, k
 		fmt.Fprintf(b, `<path fill="%s" d="%s"/>`+"\n", colors[k], area(x, floor, ceiling))
 		floor = ceiling
 	}
-	fmt.Fprintf(b, `<path d="M%d %dH%d" stroke="#222" stroke-dasharray="3 3"/>`+"\n", x, y(peak), x+panelWidth)
+	fmt.Fprintf(b, `<path d="M%d %dH%d" stroke="#222" stroke-dasharray="3 3"/><path d="M%d %dH%d" stroke="#222"/>`+"\n", x, y(peak), x+panelWidth, x, y(arena), x+panelWidth)
 }
 
 // area is the path around what lies between two curves of steps that begin at x.

@@ -58,6 +58,12 @@ var techniques = []technique{
 			{"parameters, gradients, moments: as before", "16P", 16 * numbers, states(w[0])},
 		}
 	}},
+	{name: "scaler", plain: setup{cast: amp.Float16}, with: setup{cast: amp.Float16, scaled: true}, claims: func(p *trace, w []*trace) []claim {
+		return []claim{
+			{"the most gradients: as before", "4P", 4 * numbers, w[0].most[memory.Grad]},
+			{"the peak: as before", "that of autocast", sum(p.peak), sum(w[0].peak)},
+		}
+	}},
 	{name: "bf16", with: setup{dtype: tensor.BFloat16}, claims: func(p *trace, w []*trace) []claim {
 		return []claim{
 			{"parameters, gradients, moments, float32", "16P", 16 * numbers, states(p)},

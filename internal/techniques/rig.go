@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/thimble-ml/thimble/amp"
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/checkpoint"
 	"github.com/thimble-ml/thimble/memory"
@@ -30,6 +31,7 @@ type setup struct {
 	micro     int // micro-batches an update; 0: 1
 	dtype     tensor.DType
 	cast      autograd.CastPolicy
+	scaled    bool // the loss, by a GradScaler
 	chain     nn.Chain
 	budget    int64 // bytes for the blocks, to which a chain is fitted; 0: none
 	plainHead bool
@@ -124,7 +126,13 @@ func (r *rig) build() (err error) {
 	if err != nil {
 		return err
 	}
-	if r.win, err = train.NewWindow(opt, train.WindowConfig{Micro: r.micro}); err != nil {
+	window := train.WindowConfig{Micro: r.micro}
+	if r.scaled {
+		if window.Scaler, err = amp.NewGradScaler(amp.GradScalerConfig{}); err != nil {
+			return err
+		}
+	}
+	if r.win, err = train.NewWindow(opt, window); err != nil {
 		return err
 	}
 	return r.batch()
@@ -226,4 +234,12 @@ func sum(s split) (n int64) {
 		n += b
 	}
 	return n
+}
+
+// fits is the arena, by a plan's addresses if there are any.
+func (tr *trace) fits() int64 {
+	if tr.placed > 0 {
+		return tr.placed
+	}
+	return tr.arena
 }

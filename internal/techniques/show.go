@@ -40,20 +40,18 @@ func (f found) check() error {
 
 // show writes what docs/techniques.md has of a technique.
 func (f found) show(out io.Writer) {
-	peak, arena := sum(f.before.peak), f.before.arena
+	peak := sum(f.before.peak)
 	fmt.Fprintf(out, "| | peak, bytes | of plain | arena |\n|---|---|---|---|\n")
-	fmt.Fprintf(out, "| plain | %s | 100%% | %s |\n", commas(peak), commas(arena))
+	fmt.Fprintf(out, "| plain | %s | 100%% | %s |\n", commas(peak), commas(f.before.arena))
 	for i, tr := range f.after {
-		name, arena := "with it", tr.arena
+		name := "with it"
 		switch {
 		case i > 0:
 			name = f.also[i-1].name
 		case len(f.also) > 0:
 			name = first[f.name]
-		case f.with.place:
-			arena = tr.placed
 		}
-		fmt.Fprintf(out, "| %s | %s | %.0f%% | %s |\n", name, commas(sum(tr.peak)), 100*float64(sum(tr.peak))/float64(peak), commas(arena))
+		fmt.Fprintf(out, "| %s | %s | %.0f%% | %s |\n", name, commas(sum(tr.peak)), 100*float64(sum(tr.peak))/float64(peak), commas(tr.fits()))
 	}
 	claims := f.claims(f.before, f.after)
 	if len(claims) == 0 {

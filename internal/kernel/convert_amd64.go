@@ -19,6 +19,12 @@ func bf16Widen(eights int, dst *float32, src *uint16)
 func bf16Round(eights int, dst *uint16, src *float32)
 
 //go:noescape
+func bf16Stochastic(eights int, dst *uint16, src *float32, words *uint32)
+
+//go:noescape
+func f16Stochastic(eights int, dst *uint16, src *float32, words *uint32)
+
+//go:noescape
 func doubleOfFloat(n int, dst *float64, src *float32, add bool)
 
 //go:noescape
@@ -105,4 +111,17 @@ func touchBoth[D, S any](d []D, s []S) {
 		touchRead(s)
 		touchWrite(d)
 	}
+}
+
+// stochasticFast does the beginning of roundBy, and says how many elements that is.
+func (h Half) stochasticFast(dst []uint16, src []float32, words []uint32) int {
+	n := eightsOf(dst, src, h == BF16 || hasF16C)
+	switch {
+	case n == 0:
+	case h == BF16:
+		bf16Stochastic(n, &dst[0], &src[0], &words[0])
+	default:
+		f16Stochastic(n, &dst[0], &src[0], &words[0])
+	}
+	return 8 * n
 }

@@ -263,6 +263,170 @@ DATA c00400000<>+24(SB)/4, $0x00400000
 DATA c00400000<>+28(SB)/4, $0x00400000
 GLOBL c00400000<>(SB), RODATA|NOPTR, $32
 
+// func bf16Stochastic(eights int, dst *uint16, src *float32, words *uint32)
+// Requires: AVX, AVX2
+TEXT ·bf16Stochastic(SB), NOSPLIT, $0-32
+	MOVQ eights+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ words+24(FP), BX
+
+one:
+	VMOVUPS      (DX), Y0
+	VMOVDQU      (BX), Y1
+	VPAND        c7f800000<>+0(SB), Y0, Y2
+	VPCMPEQD     c7f800000<>+0(SB), Y2, Y2
+	VPAND        c0000ffff<>+0(SB), Y1, Y1
+	VPANDN       Y1, Y2, Y1
+	VPADDD       Y0, Y1, Y1
+	VCMPPS       $0x03, Y0, Y0, Y0
+	VPAND        c00400000<>+0(SB), Y0, Y0
+	VPOR         Y0, Y1, Y1
+	VPSRLD       $0x10, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X0
+	VPACKUSDW    X0, X1, X0
+	VMOVDQU      X0, (CX)
+	ADDQ         $0x10, CX
+	ADDQ         $0x20, DX
+	ADDQ         $0x20, BX
+	DECQ         AX
+	JNZ          one
+	VZEROUPPER
+	RET
+
+DATA c7f800000<>+0(SB)/4, $0x7f800000
+DATA c7f800000<>+4(SB)/4, $0x7f800000
+DATA c7f800000<>+8(SB)/4, $0x7f800000
+DATA c7f800000<>+12(SB)/4, $0x7f800000
+DATA c7f800000<>+16(SB)/4, $0x7f800000
+DATA c7f800000<>+20(SB)/4, $0x7f800000
+DATA c7f800000<>+24(SB)/4, $0x7f800000
+DATA c7f800000<>+28(SB)/4, $0x7f800000
+GLOBL c7f800000<>(SB), RODATA|NOPTR, $32
+
+DATA c0000ffff<>+0(SB)/4, $0x0000ffff
+DATA c0000ffff<>+4(SB)/4, $0x0000ffff
+DATA c0000ffff<>+8(SB)/4, $0x0000ffff
+DATA c0000ffff<>+12(SB)/4, $0x0000ffff
+DATA c0000ffff<>+16(SB)/4, $0x0000ffff
+DATA c0000ffff<>+20(SB)/4, $0x0000ffff
+DATA c0000ffff<>+24(SB)/4, $0x0000ffff
+DATA c0000ffff<>+28(SB)/4, $0x0000ffff
+GLOBL c0000ffff<>(SB), RODATA|NOPTR, $32
+
+// func f16Stochastic(eights int, dst *uint16, src *float32, words *uint32)
+// Requires: AVX, AVX2, F16C
+TEXT ·f16Stochastic(SB), NOSPLIT, $0-32
+	MOVQ eights+0(FP), AX
+	MOVQ dst+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ words+24(FP), BX
+
+one:
+	VMOVUPS      (DX), Y0
+	VMOVDQU      (BX), Y1
+	VPAND        c7fffffff<>+0(SB), Y0, Y2
+	VMULPS       c4b800000<>+0(SB), Y2, Y3
+	VROUNDPS     $0x01, Y3, Y4
+	VSUBPS       Y4, Y3, Y3
+	VPSRLD       $0x08, Y1, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       c33800000<>+0(SB), Y5, Y5
+	VCMPPS       $0x11, Y3, Y5, Y5
+	VPAND        c3f800000<>+0(SB), Y5, Y5
+	VADDPS       Y5, Y4, Y4
+	VMULPS       c33800000<>+0(SB), Y4, Y4
+	VCMPPS       $0x03, Y0, Y0, Y5
+	MOVL         $0x38800000, SI
+	VMOVD        SI, X3
+	VPBROADCASTD X3, Y3
+	VPCMPGTD     Y2, Y3, Y3
+	VPAND        c00001fff<>+0(SB), Y1, Y1
+	VPADDD       Y2, Y1, Y1
+	VPAND        cffffe000<>+0(SB), Y1, Y1
+	VBLENDVPS    Y3, Y4, Y1, Y1
+	VPAND        c80000000<>+0(SB), Y0, Y2
+	VPOR         Y2, Y1, Y1
+	VBLENDVPS    Y5, Y0, Y1, Y1
+	VCVTPS2PH    $0x00, Y1, (CX)
+	ADDQ         $0x10, CX
+	ADDQ         $0x20, DX
+	ADDQ         $0x20, BX
+	DECQ         AX
+	JNZ          one
+	VZEROUPPER
+	RET
+
+DATA c7fffffff<>+0(SB)/4, $0x7fffffff
+DATA c7fffffff<>+4(SB)/4, $0x7fffffff
+DATA c7fffffff<>+8(SB)/4, $0x7fffffff
+DATA c7fffffff<>+12(SB)/4, $0x7fffffff
+DATA c7fffffff<>+16(SB)/4, $0x7fffffff
+DATA c7fffffff<>+20(SB)/4, $0x7fffffff
+DATA c7fffffff<>+24(SB)/4, $0x7fffffff
+DATA c7fffffff<>+28(SB)/4, $0x7fffffff
+GLOBL c7fffffff<>(SB), RODATA|NOPTR, $32
+
+DATA c4b800000<>+0(SB)/4, $0x4b800000
+DATA c4b800000<>+4(SB)/4, $0x4b800000
+DATA c4b800000<>+8(SB)/4, $0x4b800000
+DATA c4b800000<>+12(SB)/4, $0x4b800000
+DATA c4b800000<>+16(SB)/4, $0x4b800000
+DATA c4b800000<>+20(SB)/4, $0x4b800000
+DATA c4b800000<>+24(SB)/4, $0x4b800000
+DATA c4b800000<>+28(SB)/4, $0x4b800000
+GLOBL c4b800000<>(SB), RODATA|NOPTR, $32
+
+DATA c33800000<>+0(SB)/4, $0x33800000
+DATA c33800000<>+4(SB)/4, $0x33800000
+DATA c33800000<>+8(SB)/4, $0x33800000
+DATA c33800000<>+12(SB)/4, $0x33800000
+DATA c33800000<>+16(SB)/4, $0x33800000
+DATA c33800000<>+20(SB)/4, $0x33800000
+DATA c33800000<>+24(SB)/4, $0x33800000
+DATA c33800000<>+28(SB)/4, $0x33800000
+GLOBL c33800000<>(SB), RODATA|NOPTR, $32
+
+DATA c3f800000<>+0(SB)/4, $0x3f800000
+DATA c3f800000<>+4(SB)/4, $0x3f800000
+DATA c3f800000<>+8(SB)/4, $0x3f800000
+DATA c3f800000<>+12(SB)/4, $0x3f800000
+DATA c3f800000<>+16(SB)/4, $0x3f800000
+DATA c3f800000<>+20(SB)/4, $0x3f800000
+DATA c3f800000<>+24(SB)/4, $0x3f800000
+DATA c3f800000<>+28(SB)/4, $0x3f800000
+GLOBL c3f800000<>(SB), RODATA|NOPTR, $32
+
+DATA c00001fff<>+0(SB)/4, $0x00001fff
+DATA c00001fff<>+4(SB)/4, $0x00001fff
+DATA c00001fff<>+8(SB)/4, $0x00001fff
+DATA c00001fff<>+12(SB)/4, $0x00001fff
+DATA c00001fff<>+16(SB)/4, $0x00001fff
+DATA c00001fff<>+20(SB)/4, $0x00001fff
+DATA c00001fff<>+24(SB)/4, $0x00001fff
+DATA c00001fff<>+28(SB)/4, $0x00001fff
+GLOBL c00001fff<>(SB), RODATA|NOPTR, $32
+
+DATA cffffe000<>+0(SB)/4, $0xffffe000
+DATA cffffe000<>+4(SB)/4, $0xffffe000
+DATA cffffe000<>+8(SB)/4, $0xffffe000
+DATA cffffe000<>+12(SB)/4, $0xffffe000
+DATA cffffe000<>+16(SB)/4, $0xffffe000
+DATA cffffe000<>+20(SB)/4, $0xffffe000
+DATA cffffe000<>+24(SB)/4, $0xffffe000
+DATA cffffe000<>+28(SB)/4, $0xffffe000
+GLOBL cffffe000<>(SB), RODATA|NOPTR, $32
+
+DATA c80000000<>+0(SB)/4, $0x80000000
+DATA c80000000<>+4(SB)/4, $0x80000000
+DATA c80000000<>+8(SB)/4, $0x80000000
+DATA c80000000<>+12(SB)/4, $0x80000000
+DATA c80000000<>+16(SB)/4, $0x80000000
+DATA c80000000<>+20(SB)/4, $0x80000000
+DATA c80000000<>+24(SB)/4, $0x80000000
+DATA c80000000<>+28(SB)/4, $0x80000000
+GLOBL c80000000<>(SB), RODATA|NOPTR, $32
+
 // func doubleOfFloat(n int, dst *float64, src *float32, add bool)
 // Requires: AVX, AVX2
 TEXT ·doubleOfFloat(SB), NOSPLIT, $0-25

@@ -23,6 +23,8 @@ func (h Half) RoundStochastic(dst []uint16, src []float32, words Words) {
 
 func (h Half) roundBy(dst []uint16, src []float32, words []uint32) {
 	dst, words = dst[:len(src)], words[:len(src)]
+	n := h.stochasticFast(dst, src, words)
+	dst, src, words = dst[n:], src[n:], words[n:]
 	if h == BF16 {
 		for i, x := range src {
 			dst[i] = stochasticBF16(x, words[i])

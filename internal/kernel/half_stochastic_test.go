@@ -21,7 +21,9 @@ func stochastic(h kernel.Half, x float32, n int) []uint16 {
 }
 
 // What a half type holds stays as it is, all 65,536 of them; NaN stays NaN.
-func TestStochasticKeepsHalves(t *testing.T) {
+func TestStochasticKeepsHalves(t *testing.T) { eachFamily(t, stochasticKeepsHalves) }
+
+func stochasticKeepsHalves(t *testing.T) {
 	for name, h := range halves {
 		bits := make([]uint16, 1<<16)
 		for i := range bits {
@@ -86,6 +88,34 @@ func neighbours(h kernel.Half, x float32) (lo, hi float64) {
 	}
 	other := widen(h, near)
 	return math.Min(at, other), math.Max(at, other)
+}
+
+// Every family of instructions gives the same bits, of numbers of all kinds.
+func TestStochasticIsOneFunction(t *testing.T) {
+	const n = 1<<16 + 5
+	r := rand.New(rand.NewPCG(3, 4))
+	src := make([]float32, n)
+	for i := range src {
+		src[i] = math.Float32frombits(r.Uint32())
+		if i%2 == 0 {
+			src[i] = float32(r.NormFloat64() * math.Pow(2, float64(r.IntN(44)-27)))
+		}
+	}
+	want := map[string][]uint16{}
+	eachFamily(t, func(t *testing.T) {
+		for name, h := range halves {
+			got := make([]uint16, n)
+			h.RoundStochastic(got, src, kernel.Words{Seed: 9, Stream: 1})
+			if want[name] == nil {
+				want[name] = got
+			}
+			for i := range got {
+				if got[i] != want[name][i] {
+					require.FailNowf(t, "other bits", "%s: %v became %#x and %#x", name, src[i], got[i], want[name][i])
+				}
+			}
+		}
+	})
 }
 
 // Whatever the cut, an element gets its own word.

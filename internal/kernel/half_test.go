@@ -22,6 +22,9 @@ func BenchmarkHalf(b *testing.B) {
 		b.Run("F32ToF16/"+s.name, func(b *testing.B) { perElement(b, s.n, 6, func() { kernel.F32ToF16(h, x) }) })
 		b.Run("F16ToF32/"+s.name, func(b *testing.B) { perElement(b, s.n, 6, func() { kernel.F16ToF32(x, h) }) })
 		b.Run("F32ToBF16/"+s.name, func(b *testing.B) { perElement(b, s.n, 6, func() { kernel.F32ToBF16(h, x) }) })
+		words := kernel.Words{Seed: 1}
+		b.Run("StochasticF16/"+s.name, func(b *testing.B) { perElement(b, s.n, 6, func() { kernel.F16.RoundStochastic(h, x, words) }) })
+		b.Run("StochasticBF16/"+s.name, func(b *testing.B) { perElement(b, s.n, 6, func() { kernel.BF16.RoundStochastic(h, x, words) }) })
 		b.Run("BF16ToF32/"+s.name, func(b *testing.B) { perElement(b, s.n, 6, func() { kernel.BF16ToF32(x, h) }) })
 	}
 }

@@ -87,7 +87,7 @@ type attentionOp struct {
 
 var (
 	attentionRule = &autograd.Rule{
-		Name: "scaled_dot_product_attention", Cast: autograd.CastLow, Random: true, Dear: true,
+		Name: "scaled_dot_product_attention", Cast: autograd.CastLow, Random: true, Dear: true, Halves: true,
 		Reads: [][]autograd.Ref{
 			{autograd.In(0), autograd.In(1), autograd.In(2), autograd.Out(0), autograd.Out(1)},
 			{autograd.In(0), autograd.In(1), autograd.In(2), autograd.Out(0), autograd.Out(1)},
@@ -121,14 +121,21 @@ func (o attentionOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	if err := o.check(in); err != nil {
 		return err
 	}
+	dt, err := o.dtype(in)
+	if err != nil {
+		return err
+	}
 	p := o.plan(func(i int) tensor.Spec { return in[i] })
-	elem := in[0].DType.Size()
-	sh.Add(in[0].DType, p.Batch, p.Queries, p.Heads, p.ValueDim)
-	sh.Add(in[0].DType, p.Batch, p.Queries, p.Heads)
+	elem := dt.Size()
+	sh.Add(dt, p.Batch, p.Queries, p.Heads, p.ValueDim)
+	sh.Add(wideOf(dt), p.Batch, p.Queries, p.Heads)
 	sh.Hidden = 1
 	sh.Scratch, sh.Chunks = p.Scratch(elem), p.RowChunks()
 	sh.BwdScratch, sh.BwdShared = p.BackwardScratch(elem), sh.Out[1].Bytes()
 	sh.BwdChunks = max(p.DeltaChunks(), p.RowChunks(), p.ColumnChunks())
+	if isHalf(dt) {
+		sh.Scratch, sh.BwdScratch = p.MixedScratch(), p.MixedBackwardScratch()
+	}
 	if p.Additive {
 		sh.BwdChunks = max(sh.BwdChunks, p.BiasChunks())
 	}
@@ -138,8 +145,16 @@ func (o attentionOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	return nil
 }
 
+// dtype is that of the result. Of masked attention the engine widens halves.
+func (o attentionOp) dtype(in []tensor.Spec) (tensor.DType, error) {
+	if o.mask {
+		return in[0].DType, wantFloats(in[:3]...)
+	}
+	return wantFactors(in...)
+}
+
 func (o attentionOp) check(in []tensor.Spec) error {
-	if err := wantFloats(in[:3]...); err != nil {
+	if _, err := o.dtype(in); err != nil {
 		return err
 	}
 	q, k, v := in[0], in[1], in[2]
@@ -236,6 +251,10 @@ func attentionOf[T kernel.Float](p kernel.AttentionPlan, q, k, mask *tensor.Tens
 }
 
 func (o attentionOp) Forward(f *autograd.Fwd) {
+	if isHalf(f.Out[0].DType()) {
+		o.forwardMixed(f)
+		return
+	}
 	byFloat(f.Out[0].DType(), attentionForward[float32], attentionForward[float64])(o, f)
 }
 
@@ -252,6 +271,10 @@ func attentionForward[T kernel.Float](o attentionOp, f *autograd.Fwd) {
 }
 
 func (o attentionOp) Backward(b *autograd.Bwd) {
+	if isHalf(b.OutSpec(0).DType) {
+		o.backwardMixed(b)
+		return
+	}
 	byFloat(b.OutSpec(0).DType, attentionBackward[float32], attentionBackward[float64])(o, b)
 }
 

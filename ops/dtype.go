@@ -46,6 +46,14 @@ func wantFactors(in ...tensor.Spec) (dt tensor.DType, err error) {
 	return dt, nil
 }
 
+// wideOf is what dt is computed in.
+func wideOf(dt tensor.DType) tensor.DType {
+	if isHalf(dt) {
+		return tensor.Float32
+	}
+	return dt
+}
+
 // wantIndex refuses what cannot number rows; what names it.
 func wantIndex(what string, s tensor.Spec) error {
 	if s.DType != tensor.Int64 && s.DType != tensor.Int32 {

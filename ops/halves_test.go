@@ -124,7 +124,11 @@ func TestHalvesAreRoundedOnce(t *testing.T) {
 					require.NoError(t, nearRounded(wide.rig, want.out[k], got.out[k], dt, eps/16, sameSums[r.entry]), "output %d", k)
 				}
 				for k := range want.grad {
-					require.NoError(t, nearRounded(wide.rig, want.grad[k], got.grad[k], dt, eps, sameSums[r.entry]), "gradient %d", k)
+					share := eps
+					if r.entry == "Attention" { // a difference of sums, one of them of the rounded output
+						share = 4 * eps * max(1, 1/scaleOf(want.grad[k]))
+					}
+					require.NoError(t, nearRounded(wide.rig, want.grad[k], got.grad[k], dt, share, sameSums[r.entry]), "gradient %d", k)
 				}
 				wide.close()
 				half.close()

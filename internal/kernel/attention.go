@@ -35,6 +35,8 @@ type AttentionPlan struct {
 	Shift  int
 	Drop   float64 // probability with which a weight is dropped
 
+	wordRow int // random words from one query to the next; 0: Keys
+
 	Additive  bool   // there is an additive mask
 	BiasShape [4]int // of it: each size is the pairs' or 1
 }
@@ -49,6 +51,8 @@ type Attention[T Float] struct {
 
 	Out []T // [Batch Queries Heads ValueDim]
 	LSE []T // [Batch Queries Heads], -Inf for a row that sees nothing; forward may do without
+
+	tiles *keySource // forward's keys and values, instead of K and V
 
 	// Backward only.
 	Grad       []T // of Out
@@ -158,8 +162,7 @@ func (a *Attention[T]) forward(l *attentionLane[T], t *attentionPart) {
 		if t.cover = a.cover(t); t.cover == coverNone {
 			continue
 		}
-		k := a.K.at(t.b, t.j, a.group(t), a.Dim)
-		v := a.V.at(t.b, t.j, a.group(t), a.ValueDim)
+		k, v := a.keysOf(t.b, t.j, a.group(t))
 		l.multiply(block[T]{l.weights, t.cols, 1}, q, k.transposed(), t.rows, t.cols, a.Dim, false)
 		for r := range t.rows {
 			a.softmaxRow(l, t, r, out.row(r, a.ValueDim), begun)
@@ -239,7 +242,11 @@ func (a *Attention[T]) dropFactors() [2]T {
 
 // dropWords draws the words of the first pairs of row r.
 func (a *Attention[T]) dropWords(dst []uint32, t *attentionPart, r int) {
-	at := ((t.b*a.Heads+t.h)*a.Queries+t.i+r)*a.Keys + t.j
+	row := a.Keys
+	if a.wordRow > 0 {
+		row = a.wordRow
+	}
+	at := ((t.b*a.Heads+t.h)*a.Queries+t.i+r)*row + t.j
 	philox.Fill(dst, a.Words.Seed, a.Words.Stream, a.Words.Offset+uint64(at))
 }
 

@@ -26,6 +26,12 @@ func (p *AttentionPlan) DeltaChunks() int {
 func (a *Attention[T]) Deltas(c int) {
 	n := a.ValueDim
 	lo, hi := RowRange(a.Batch*a.Queries*a.Heads, n, c)
+	a.deltas(lo, hi)
+}
+
+// deltas is those of rows lo to hi.
+func (a *Attention[T]) deltas(lo, hi int) {
+	n := a.ValueDim
 	if deltasFast(a, lo, hi) {
 		return
 	}
@@ -114,6 +120,10 @@ func (a *Attention[T]) rows(l *attentionLane[T], t *attentionPart) {
 
 // keysOf is the blocks of k and, where it is read, v from key j on.
 func (a *Attention[T]) keysOf(b, j, g int) (k, v block[T]) {
+	if a.tiles != nil { // T is float32
+		x, y := a.tiles.at(j)
+		return any(x).(block[T]), any(y).(block[T])
+	}
 	return a.K.at(b, j, g, a.Dim), a.V.at(b, j, g, a.ValueDim)
 }
 

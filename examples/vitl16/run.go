@@ -60,7 +60,7 @@ func predict(c settings, r rung) (f figures, err error) {
 	if err := t.build(memory.Config{Virtual: true}); err != nil {
 		return f, err
 	}
-	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
+	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{Steps: 1}) // gradients end with the update: the second is like the first
 	if err != nil {
 		return f, err
 	}

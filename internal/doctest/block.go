@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -25,27 +26,66 @@ var block = regexp.MustCompile("(?ms)^<!-- (go run \\./[^\n]*?) -->\n((?:```\\w*
 // of ours to compare.
 var elsewhere = []string{"./internal/bench"}
 
-// runCommand gives what the command of a block prints, in the folder root.
-func runCommand(root, command string) (string, error) {
+// runner runs commands of the module in the folder root, each compiled once.
+type runner struct {
+	root string
+	bin  string            // folder of programs
+	made map[string]string // program by package
+}
+
+func newRunner(root string) (*runner, error) {
+	bin, err := os.MkdirTemp("", "thimble-doctest-")
+	return &runner{root: root, bin: bin, made: map[string]string{}}, err
+}
+
+func (r *runner) close() { _ = os.RemoveAll(r.bin) }
+
+// run gives what "go run ./package arguments" prints.
+func (r *runner) run(command string) (string, error) {
+	args := strings.Fields(command)[2:]
+	program, ok := r.made[args[0]]
+	if !ok {
+		program = filepath.Join(r.bin, fmt.Sprint(len(r.made)))
+		if runtime.GOOS == "windows" {
+			program += ".exe"
+		}
+		if _, err := r.exec("go", "build", "-o", program, args[0]); err != nil {
+			return "", fmt.Errorf("%s: %w", command, err)
+		}
+		r.made[args[0]] = program
+	}
+	out, err := r.exec(program, args[1:]...)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", command, err)
+	}
+	return out, nil
+}
+
+// exec runs a program and gives its standard output; an error has the other one.
+func (r *runner) exec(program string, args ...string) (string, error) {
 	var out, errw bytes.Buffer
-	args := strings.Fields(command)
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = root, &out, &errw
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = r.root, &out, &errw
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", command, err, errw.String())
+		return "", fmt.Errorf("%w\n%s", err, errw.String())
 	}
 	return out.String(), nil
 }
 
 // blocks gives a text with all its blocks written anew, except those that skip says to leave alone.
 func blocks(root, text string, skip func(command string) bool) (string, error) {
+	r, err := newRunner(root)
+	if err != nil {
+		return "", err
+	}
+	defer r.close()
 	var failed error
 	now := block.ReplaceAllStringFunc(text, func(old string) string {
 		m := block.FindStringSubmatch(old)
 		if failed != nil || skip(m[1]) {
 			return old
 		}
-		out, err := runCommand(root, m[1])
+		out, err := r.run(m[1])
 		if err != nil {
 			failed = err
 			return old

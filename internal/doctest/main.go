@@ -3,6 +3,7 @@
 //	go run ./internal/doctest README.md docs/techniques.md     tells what differs
 //	go run ./internal/doctest -update README.md                writes it anew
 //	go run ./internal/doctest -run docs/from-scratch.md        runs a literate program and shows its output
+//	go generate ./internal/doctest                             writes all anew that byte figures stand in, pictures too
 //
 // What a command has printed stands in a block between two comments, the first of which names the command:
 //
@@ -22,6 +23,11 @@ import (
 	"os"
 	"strings"
 )
+
+// All that a change of byte figures makes stale:
+//go:generate go run ../techniques -pictures ../../docs/techniques
+//go:generate go run . -update ../../docs/techniques.md ../../docs/from-scratch.md ../../README.md
+//go:generate go test ../../examples/vitl16 -run TestPublished -args -update
 
 func main() {
 	if err := doctest(os.Args[1:], os.Stdout, os.Stderr); err != nil {

@@ -13,8 +13,6 @@ import (
 	"path/filepath"
 )
 
-//go:generate go run . -pictures ../../docs/techniques
-
 func main() {
 	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -31,7 +31,7 @@ func TestTechniques(t *testing.T) {
 			}
 			picture, err := os.ReadFile(filepath.Join(docs, tech.name+".svg"))
 			require.NoError(t, err)
-			require.True(t, f.draw() == string(picture), "%s.svg is stale: run go generate ./internal/techniques", tech.name)
+			require.True(t, f.draw() == string(picture), "%s.svg is stale: run go generate ./internal/doctest", tech.name)
 			require.Contains(t, string(text), fmt.Sprintf("\n<!-- go run ./internal/techniques %s -->\n", tech.name))
 			require.Contains(t, string(text), fmt.Sprintf("](techniques/%s.svg)", tech.name))
 			var out bytes.Buffer

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -79,4 +80,21 @@ func TestQuotes(t *testing.T) {
 	require.NoError(t, quotes("../../docs/x.md", "> Thimble trains neural networks in Go ([design.md](design.md))\n"))
 	require.ErrorContains(t, quotes("../../docs/x.md", "> Thimble flies ([design.md](design.md#top))\n"), `"Thimble flies" is not in design.md`)
 	require.ErrorIs(t, quotes("x.md", "> a ([b](none.md))\n"), os.ErrNotExist)
+}
+
+// TestCommandsExist: every program that the documentation has the reader run is there.
+func TestCommandsExist(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	command := regexp.MustCompile(`go (?:run|test|generate) (?:-\w+ )*\./([\w/]+)`)
+	seen := 0
+	for _, path := range append(files, "../../README.md", "../../CONTRIBUTING.md") {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, m := range command.FindAllStringSubmatch(string(text), -1) {
+			seen++
+			require.DirExists(t, filepath.Join("../..", m[1]), "%s: %s", path, m[0])
+		}
+	}
+	require.Greater(t, seen, 30)
 }

@@ -19,6 +19,7 @@ const docs = "../../docs/techniques"
 func TestTechniques(t *testing.T) {
 	text, err := os.ReadFile(docs + ".md")
 	require.NoError(t, err)
+	require.Contains(t, string(text), fmt.Sprintf("a GPT of L = %d blocks of C = %d channels and H = %d heads, B = %d sequences of T = %d tokens, V = %d words, P = %s parameters", L, C, H, B, T, V, commas(numbers)))
 	for _, tech := range techniques {
 		t.Run(tech.name, func(t *testing.T) {
 			f, err := tech.run()

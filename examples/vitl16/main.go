@@ -267,6 +267,7 @@ func plain(rows []figures) (list []row.Row) {
 // bars are the rows with the published figures between them.
 func bars(rows []figures) (list []row.Row) {
 	for _, f := range rows {
+		f.Note = "" // too long for a picture
 		list = append(list, f.Row)
 		if f.Published == nil {
 			continue

@@ -246,7 +246,7 @@ func (p *pass) start(v *Value) {
 	e := edge{node: n, out: v.out, grad: true, spec: v.Spec()}
 	n.apart = n.apart || n.view != nil
 	site := memory.Site{Op: "backward", Scope: v.site.Scope}
-	p.ss.dev.Begin(site)
+	p.ss.begins(site, false)
 	dst, add := p.into(&e, site)
 	switch {
 	case p.seed != nil && p.scale != 1:
@@ -416,7 +416,7 @@ func (p *pass) ready(par *Param, f func(*Scope, *Param) error) error {
 // passViews adds the gradients of a view's outputs that have buffers of their own to the base's.
 func (p *pass) passViews(n *node) {
 	site := n.gradSite()
-	p.ss.dev.Begin(site)
+	p.ss.begins(site, false)
 	for i := range n.grads {
 		switch {
 		case n.grads[i].Empty():

@@ -154,13 +154,17 @@ func (p *pass) backward(n *node) {
 	c := p.takeCall(n)
 	defer c.end()
 	site := n.gradSite()
-	p.ss.dev.Begin(site)
+	p.ss.begins(site, false)
+	op := p.ss.op
 	kernel := c.passOn(site)
 	if !kernel {
 		return
 	}
 	c.incoming(site)
 	c.read()
+	if p.ss.op != op { // a saver computed
+		p.ss.begins(site, false)
+	}
 	c.destinations(site)
 	if err := c.compute(site); err != nil {
 		raise(site.Op, site.Scope, nil, err)

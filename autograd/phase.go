@@ -39,7 +39,7 @@ func (ss *Session) begins(site memory.Site, recorded bool) {
 			ss.mark(inStep)
 		}
 	}
-	ss.dev.Begin(site)
+	ss.op = ss.dev.Begin(site)
 }
 
 // explainSaved says on whose behalf the storage that sl has just saved stays in memory: kept there, or by the saver of a

@@ -62,6 +62,7 @@ type Session struct {
 	stepID uint64
 
 	phase  string // what the device was told last
+	op     uint64 // number of the operation that began last
 	passed bool   // a pass has ended, and no op has been recorded since
 
 	params     []*Param

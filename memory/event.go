@@ -77,10 +77,12 @@ func (d *Device) Mark(phase string) {
 	}
 }
 
-// Begin says that an operation begins: later events carry it, and its number. It is no event itself.
-func (d *Device) Begin(at Site) {
+// Begin says that an operation begins, or goes on after others that ran within it: later events carry it, and the number that
+// Begin gives it. It is no event itself.
+func (d *Device) Begin(at Site) uint64 {
 	d.op++
 	d.by = at
+	return d.op
 }
 
 // record numbers, hashes and traces something that changed the figures.

@@ -18,7 +18,7 @@ func TestEvents(t *testing.T) {
 	b.Describe("uint8[100]", "input of matmul")
 	b.SetKind(memory.Activation)
 	b.Retain().Release()
-	d.Begin(memory.Site{Op: "matmul'"})
+	require.EqualValues(t, 1, d.Begin(memory.Site{Op: "matmul'"}))
 	named := memory.Site{Op: "linear", Scope: "gpt/head"}
 	b.SetSite(named)
 	d.Mark("backward")

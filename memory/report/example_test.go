@@ -83,7 +83,7 @@ func ExampleRecord() {
 	}
 	// Output:
 	// peak 12288 after event 3
-	// 4096 activation float32[32 32] gelu in gpt/blocks.0 alive from event 1 to 6 [saved by gelu in gpt/blocks.0: input 0, for the gradient of input 0]
+	// 4096 activation float32[32 32] gelu in gpt/blocks.0 alive from event 1 to 6 [{2 saved by gelu in gpt/blocks.0: input 0, for the gradient of input 0}]
 	// 8192 temporary  linear in gpt/blocks.0 alive from event 3 to 5 []
 }
 

@@ -56,6 +56,9 @@ func TestLabels(t *testing.T) {
 			phases = append(phases, e.Phase)
 		}
 		require.GreaterOrEqual(t, e.Op, op)
+		if e.Act == memory.Alloc {
+			require.Equal(t, e.Site.Op, e.By.Op, "who asks is who runs, in the middle of a recomputation too")
+		}
 		op = e.Op
 	}
 	require.Equal(t, []string{"forward", "backward", "recompute", "backward", "forward", "backward", "recompute", "backward", "step"}, phases)
@@ -66,7 +69,7 @@ func TestLabels(t *testing.T) {
 	require.NoError(t, err)
 	for i := range tensors {
 		for _, w := range tensors[i].Why {
-			why[w] = true
+			why[w.Text] = true
 		}
 	}
 	require.True(t, why["gradient of blocks.0.fc.weight"])

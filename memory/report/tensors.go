@@ -14,7 +14,7 @@ type Tensor struct {
 	Addr, Bytes int64 // the place in the arena; as asked for
 	Site        memory.Site
 	Spec        string   // "float32[8 256 384]"; "" for memory that is no tensor's
-	Why         []string // who held it for what, in order
+	Why         []Reason // who held it for what, in order
 	Kinds       []KindAt // the first is that of its birth
 	Born        int      // -1: alive before the first event
 	Died        int      // how many events there are, if it is alive after the last
@@ -24,6 +24,12 @@ type Tensor struct {
 type KindAt struct {
 	At   int // the event's index; -1: before the first
 	Kind memory.Kind
+}
+
+// Reason is why a tensor is held, from some event on.
+type Reason struct {
+	At   int // the event's index; -1: before the first
+	Text string
 }
 
 // Kind is the kind just after event at.
@@ -49,7 +55,7 @@ func (r *Recording) Tensors() ([]Tensor, error) {
 	open := func(born int, id uint64, addr, bytes int64, k memory.Kind, site memory.Site, spec, why string) {
 		at[id] = len(list)
 		t := Tensor{ID: id, Addr: addr, Bytes: bytes, Site: site, Spec: spec, Born: born, Died: len(r.Events), Kinds: []KindAt{{born, k}}}
-		t.explain(why)
+		t.explain(born, why)
 		list = append(list, t)
 		live += bytes
 	}
@@ -82,16 +88,16 @@ func (r *Recording) Tensors() ([]Tensor, error) {
 // update takes over what a SetKind or Describe event says.
 func (t *Tensor) update(i int, e *memory.Event) {
 	t.Spec, t.Site = e.Spec, e.Site
-	t.explain(e.Why)
+	t.explain(i, e.Why)
 	if last := t.Kinds[len(t.Kinds)-1]; last.Kind != e.Kind {
 		t.Kinds = append(t.Kinds, KindAt{i, e.Kind})
 	}
 }
 
 // explain adds a reason that is not the last one again.
-func (t *Tensor) explain(why string) {
-	if why != "" && (len(t.Why) == 0 || t.Why[len(t.Why)-1] != why) {
-		t.Why = append(t.Why, why)
+func (t *Tensor) explain(at int, why string) {
+	if why != "" && (len(t.Why) == 0 || t.Why[len(t.Why)-1].Text != why) {
+		t.Why = append(t.Why, Reason{at, why})
 	}
 }
 
@@ -199,4 +205,12 @@ func reason(k memory.Kind, at memory.Site) string {
 		return "rounded to another dtype for one op"
 	}
 	return "kept outside the step"
+}
+
+// reasons are Why, or what its kind says.
+func (t *Tensor) reasons() []Reason {
+	if len(t.Why) > 0 {
+		return t.Why
+	}
+	return []Reason{{t.Born, reason(t.Kinds[len(t.Kinds)-1].Kind, t.Site)}}
 }

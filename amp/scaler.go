@@ -157,8 +157,9 @@ func (g *GradScaler) LastSkip() (Skip, bool) {
 }
 
 // Backward is loss.Backward with gradients multiplied by Scale, exactly where it starts: no operation is added. Options are
-// those of Backward; with a weight of the loss, autograd.WithScale, gradients are multiplied by both. Gradients that are
-// there already must have been made with the same Scale.
+// those of Backward; with a weight of the loss, autograd.WithScale, gradients are multiplied by both. With
+// autograd.WithGradNorms in the last Backward of an update, what Step and ClipGradNorm look for is found as gradients are
+// made. Gradients that are there already must have been made with the same Scale.
 func (g *GradScaler) Backward(s *autograd.Scope, loss *autograd.Value, opts ...autograd.BackwardOption) {
 	if loss.DType() == tensor.Float16 && g.scale > 65504 {
 		err := fmt.Errorf("the loss is float16, which does not hold the loss scale of %v: cast it to float32 before (ops.Cast), as losses under autocast are", g.scale)

@@ -11,6 +11,7 @@ import (
 	"github.com/thimble-ml/thimble/amp"
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/internal/plantest"
+	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/optim"
 	"github.com/thimble-ml/thimble/tensor"
@@ -126,13 +127,22 @@ func TestWindowDryRun(t *testing.T) {
 	}
 }
 
-// Clipping and dividing do not write to the gradients of a window: their versions tell.
+// Clipping and dividing neither write to the gradients of a window, as their versions tell, nor read them.
 func TestWindowDoesNotUnscale(t *testing.T) {
 	r := newWindowed(t, train.WindowConfig{ClipNorm: 1})
 	r.run(t, 1, 2)
 	version := r.w.GradVersion()
+	var ops []string
+	r.dev.SetTrace(func(e memory.Event) {
+		if e.Act == memory.Alloc && e.Kind == memory.Scratch {
+			ops = append(ops, e.Site.Op)
+		}
+	})
 	r.run(t, 3)
+	r.dev.SetTrace(nil)
 	require.EqualValues(t, 2, r.w.GradVersion()-version, "the third share, and the clearing")
+	require.Contains(t, ops, "gradnorm", "taken when the gradient was whole")
+	require.NotContains(t, ops, "clipgradnorm", "and not again")
 }
 
 // An error of an update that is not returned leaves a full window; Discard begins anew, for the scaler too.

@@ -32,6 +32,7 @@ type pass struct {
 	seed   *tensor.Tensor
 	scale  float64
 	loss   float64 // see WithLossScale
+	norms  bool    // see WithGradNorms
 	order  []*node // newest first
 	at     int
 	params []*Param
@@ -388,8 +389,15 @@ func (p *pass) received(par *Param) {
 	if par.pending > 0 || p.capture || p.s.m.Replay {
 		return
 	}
+	norm := p.norms && !par.grad.Empty()
+	if norm {
+		p.square(par)
+	}
 	p.ss.leave()
 	err := par.handOver()
+	if norm {
+		par.squaredAt = par.gradVersion
+	}
 	p.ss.enter("backward", par.name)
 	if err != nil {
 		raise("backward", par.name, []tensor.Spec{par.spec}, err)

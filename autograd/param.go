@@ -29,6 +29,8 @@ type Param struct {
 
 	gradScale   float64 // see GradScale
 	gradVersion uint64  // see GradVersion
+	squares     float64 // of the gradient that had this version
+	squaredAt   uint64
 
 	puts uint32 // changes of the value by Store and SetHome
 
@@ -241,10 +243,10 @@ func (p *Param) journalGrad() {
 	}
 	p.plannedIn = p.ss.planID
 	grad, stale, madeIn, homeGrad := p.grad, p.stale, p.madeIn, p.homeGrad
-	scale, version := p.gradScale, p.gradVersion
+	scale, version, squares, at := p.gradScale, p.gradVersion, p.squares, p.squaredAt
 	p.ss.OnPlanEnd(func() {
 		p.grad, p.stale, p.madeIn, p.homeGrad = grad, stale, madeIn, homeGrad
-		p.gradScale, p.gradVersion = scale, version
+		p.gradScale, p.gradVersion, p.squares, p.squaredAt = scale, version, squares, at
 	})
 }
 

@@ -85,6 +85,33 @@ func TestParametersAway(t *testing.T) {
 	}
 }
 
+// TestNormsOnTheWay: a pass that takes the norms of gradients before they go to disk leaves nothing to fetch for a norm.
+func TestNormsOnTheWay(t *testing.T) {
+	var norms [2]float64
+	for i, opts := range [][]autograd.BackwardOption{nil, {autograd.WithGradNorms()}} {
+		r := newRig(t, false)
+		r.store = r.open(offload.Config{Tier: offload.Disk, Blocks: 2})
+		r.moveAll(r.store)
+		r.adamw()
+		var read int64
+		plantest.Compare(t, r.sess, func(s *autograd.Scope) error {
+			r.model.Loss(s, s.Input(r.x), s.Input(r.y)).Backward(s, opts...)
+			before := r.store.Stats()
+			all, err := optim.MeasureGrads(s, r.params)
+			if !s.Dry() {
+				after := r.store.Stats()
+				norms[i], read = all.Norm, after.Read-before.Read+int64(after.Hits-before.Hits)
+			}
+			r.opt.ZeroGrad(s)
+			return err
+		})
+		require.Equal(t, i == 0, read > 0)
+		r.close()
+	}
+	require.Positive(t, norms[0])
+	require.Equal(t, norms[0], norms[1])
+}
+
 // TestAccumulation: gradients add up in the store, over steps of their own.
 func TestAccumulation(t *testing.T) {
 	r, plain := newRig(t, false), newRig(t, false)

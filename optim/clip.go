@@ -7,6 +7,7 @@ import (
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/internal/operand"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
 )
@@ -28,7 +29,8 @@ func ErrorIfNonfinite() ClipOption { return func(c *clipper) { c.strict = true }
 // optimizer, whatever their groups, the norm is the global one.
 //
 // Call it between the last Backward of an update and Step. It takes 8 bytes of scratch for every 16384 elements; gradients
-// in a Home are fetched one at a time, twice. It refuses stale gradients and a parameter given twice. If the running step
+// in a Home are fetched one at a time, twice. What the last Backward has measured already (autograd.WithGradNorms) is not read
+// for its norm again. It refuses stale gradients and a parameter given twice. If the running step
 // fails afterwards, gradients that were made in an earlier one are stale. In a dry run it returns 0.
 func ClipGradNorm(s *autograd.Scope, params []*autograd.Param, maxNorm float64, opts ...ClipOption) (norm float64, err error) {
 	c := clipper{max: maxNorm}
@@ -116,15 +118,25 @@ func unscaled(params []*autograd.Param) error {
 	return nil
 }
 
-// measure takes the norms: of the gradients on the device together, of those in Homes one by one.
+// measure takes the norms that backward has not taken: of the gradients on the device together, of those in Homes one by one.
 func (c *clipper) measure(s *autograd.Scope) error {
 	c.norms = make(map[*autograd.Param]float64, len(c.due))
-	grads := make([]tensor.Tensor, len(c.here))
-	for i, p := range c.here {
-		grads[i] = *p.Grad()
-	}
-	c.squares(s, c.here, grads, &c.work)
+	var here []*autograd.Param
+	var grads []tensor.Tensor
+	var work pieces
 	for _, p := range c.due {
+		if sum, known := p.GradSquares(); known {
+			c.norms[p] = math.Sqrt(sum)
+		} else if p.Grad() != nil {
+			here, grads = append(here, p), append(grads, *p.Grad())
+			work.add(p.Spec().Elems())
+		}
+	}
+	c.squares(s, here, grads, &work)
+	for _, p := range c.due {
+		if _, known := c.norms[p]; known {
+			continue
+		}
 		err := c.visit(p, func(g *tensor.Tensor) error {
 			var work pieces
 			work.add(g.Elems())
@@ -168,7 +180,7 @@ func (c *clipper) squares(s *autograd.Scope, ps []*autograd.Param, grads []tenso
 		sums := kernel.View[float64](r.Shared())
 		r.Par(work.chunks, func(_, chunk int) {
 			i, lo, hi := work.at(chunk)
-			sums[chunk] = sumSquares(&grads[i], lo, hi)
+			sums[chunk] = operand.SumSquares(&grads[i], lo, hi)
 		})
 		for i, p := range ps {
 			from, to := work.of(i)

@@ -88,16 +88,6 @@ func clipTo(t *tensor.Tensor, lo, hi int, limit float64) {
 
 func finite(x float64) bool { return x-x == 0 }
 
-func sumSquares(t *tensor.Tensor, lo, hi int) float64 {
-	switch t.DType() {
-	case tensor.Float32:
-		return kernel.SumSquares(piece[float32](t, lo, hi))
-	case tensor.Float64:
-		return kernel.SumSquares(piece[float64](t, lo, hi))
-	}
-	return operand.HalfOf(t.DType()).SumSquares(bits(t, lo, hi-lo))
-}
-
 func multiply(t *tensor.Tensor, lo, hi int, k float64) {
 	switch t.DType() {
 	case tensor.Float32:

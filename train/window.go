@@ -207,7 +207,11 @@ func (w *Window) add(s *autograd.Scope, loss *autograd.Value, weight float64, co
 		if err := w.note(s, loss, weight); err != nil {
 			return false, err
 		}
-		loss.Backward(s, autograd.WithScale(weight), autograd.WithLossScale(w.scale))
+		opts := []autograd.BackwardOption{autograd.WithScale(weight), autograd.WithLossScale(w.scale)}
+		if w.pos == w.micro-1 && (w.cfg.Scaler != nil || w.cfg.ClipNorm > 0) {
+			opts = append(opts, autograd.WithGradNorms())
+		}
+		loss.Backward(s, opts...)
 	}
 	counted()
 	w.pos++

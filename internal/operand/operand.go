@@ -38,3 +38,15 @@ func HalfOf(dt tensor.DType) kernel.Half {
 	}
 	return kernel.F16
 }
+
+// SumSquares is the sum of squares of elements [lo, hi) of a contiguous tensor of a float dtype, in float64.
+func SumSquares(t *tensor.Tensor, lo, hi int) float64 {
+	switch t.DType() {
+	case tensor.Float32:
+		return kernel.SumSquares(tensor.Data[float32](t)[lo:hi])
+	case tensor.Float64:
+		return kernel.SumSquares(tensor.Data[float64](t)[lo:hi])
+	}
+	h, x := Half(t)
+	return h.SumSquares(x.Data[lo:hi])
+}

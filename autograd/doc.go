@@ -28,6 +28,8 @@
 //	R8  A failed step leaves live bytes, streams, counters and journaled tensors as they were. Gradients made in it are
 //	    released; those it had added to are marked stale until ZeroGrad.
 //	R9  In a dry run and on a virtual device everything happens but kernels. What a dry run changed is put back.
-//	R10 Half types are how tensors are stored, saved and handed on. Kernels that compute in float32 (Rule.Halves is false)
-//	    see float32 copies, counted as Temporary, and their results and gradients are rounded once, by the engine.
+//	R10 Half types are how tensors are stored, saved and handed on, and kernels compute in float32, rounding once. Ops that
+//	    work element by element or row by row (Rule.Each, Rower) see float32 a tile at a time, in the lane's scratch; those
+//	    whose rule says Halves widen by themselves; all others see float32 copies, counted as Temporary, and the engine
+//	    rounds their results and gradients.
 package autograd

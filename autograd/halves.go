@@ -9,10 +9,10 @@ import (
 	"github.com/thimble-ml/thimble/tensor"
 )
 
-// Half types (R10). They are how tensors are stored, saved and handed on; kernels compute in float32. An op whose rule does
-// not say Halves gets float32 copies of what it reads, fills float32 copies of what it gives, and the engine rounds those
-// once. The copies are counted as Temporary and live as long as the kernel runs. Hidden outputs, such as row statistics,
-// stay in float32.
+// Half types (R10). They are how tensors are stored, saved and handed on; kernels compute in float32. An op that neither says
+// Halves nor works by rows (tile.go) gets float32 copies of what it reads, fills float32 copies of what it gives, and the
+// engine rounds those once. The copies are counted as Temporary and live as long as the kernel runs. Hidden outputs, such as
+// row statistics, stay in float32.
 
 func isHalf(dt tensor.DType) bool { return dt == tensor.Float16 || dt == tensor.BFloat16 }
 

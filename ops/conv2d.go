@@ -35,7 +35,7 @@ func Both(n int) [2]int { return [2]int{n, n} }
 // direct loops run instead of matrix products.
 //
 // Saved are x, if w requires a gradient, and w, if x does. Scratch is at most 256 KiB a lane for Float32, twice that for
-// Float64. Zeros of the padding are factors like others: where the weight is Inf the border is NaN, as in torch without
+// Float64, and for half types room for pieces of the operands besides, at most 96 KiB each or what one channel of a piece takes. Zeros of the padding are factors like others: where the weight is Inf the border is NaN, as in torch without
 // oneDNN.
 func Conv2D(s *autograd.Scope, x, w, b *autograd.Value, cfg Conv2DConfig) *autograd.Value {
 	o := conv2DOp{cfg: cfg.withDefaults(), bias: b != nil}
@@ -63,7 +63,7 @@ type conv2DOp struct {
 	bias bool
 }
 
-var conv2DRule = &autograd.Rule{Name: "conv2d", Cast: autograd.CastLow, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}, Over: overInput, Dear: true}
+var conv2DRule = &autograd.Rule{Name: "conv2d", Cast: autograd.CastLow, Reads: [][]autograd.Ref{{autograd.In(1)}, {autograd.In(0)}}, Over: overInput, Dear: true, Halves: true}
 
 func (conv2DOp) Rule() *autograd.Rule { return conv2DRule }
 
@@ -78,13 +78,26 @@ func (o conv2DOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 				span(&p, 0), span(&p, 1), p.In[0]+2*p.Pad[0], p.In[1]+2*p.Pad[1])
 		}
 	}
-	sh.Add(in[0].DType, p.N, p.O, p.Out[0], p.Out[1])
-	size := in[0].DType.Size()
-	fwd, dx, dw := p.ForwardWork(size), p.InputWork(size), p.WeightWork(size)
+	dt, err := wantFactors(in...)
+	if err != nil {
+		return err
+	}
+	sh.Add(dt, p.N, p.O, p.Out[0], p.Out[1])
+	var fwd, dx, dw kernel.ConvWork
+	if size := dt.Size(); isHalf(dt) {
+		fwd, dx, dw = p.MixedForwardWork(), p.MixedInputWork(), p.MixedWeightWork()
+		sh.BwdChunks = p.MixedWeightFinishChunks()
+	} else {
+		fwd, dx, dw = p.ForwardWork(size), p.InputWork(size), p.WeightWork(size)
+		sh.BwdChunks = p.WeightFinishChunks()
+	}
 	sh.Scratch, sh.Chunks = fwd.Scratch, fwd.Chunks
 	sh.BwdScratch, sh.BwdShared = max(dx.Scratch, dw.Scratch), dw.Shared
-	sh.BwdChunks = max(dx.Chunks, dw.Chunks, p.WeightFinishChunks())
-	if o.bias {
+	sh.BwdChunks = max(sh.BwdChunks, dx.Chunks, dw.Chunks)
+	if o.bias && isHalf(dt) {
+		k := o.halfSums(&p)
+		sh.BwdShared, sh.BwdChunks = max(sh.BwdShared, k.SharedBytes()), max(sh.BwdChunks, k.Chunks())
+	} else if o.bias {
 		k := o.sums(&p)
 		sh.BwdShared, sh.BwdChunks = max(sh.BwdShared, int64(k.Parts())*8), max(sh.BwdChunks, k.Chunks())
 	}
@@ -110,7 +123,8 @@ func (o conv2DOp) check(in []tensor.Spec) error {
 	case o.bias && (in[2].Rank() != 1 || in[2].Dim(0) != w.Dim(0)):
 		return fmt.Errorf("want bias [%d], one for each channel of the result", w.Dim(0))
 	}
-	return wantFloats(in...)
+	_, err := wantFactors(in...)
+	return err
 }
 
 func (o conv2DOp) geometry(x, w tensor.Spec) kernel.Conv {
@@ -136,6 +150,10 @@ func (conv2DOp) sums(p *kernel.Conv) kernel.ChannelNorm {
 }
 
 func (o conv2DOp) Forward(f *autograd.Fwd) {
+	if isHalf(f.Out[0].DType()) {
+		o.forwardMixed(f)
+		return
+	}
 	byFloat(f.Out[0].DType(), conv2DForward[float32], conv2DForward[float64])(o, f)
 }
 
@@ -146,6 +164,10 @@ func conv2DForward[T kernel.Float](o conv2DOp, f *autograd.Fwd) {
 }
 
 func (o conv2DOp) Backward(b *autograd.Bwd) {
+	if isHalf(b.OutSpec(0).DType) {
+		o.backwardMixed(b)
+		return
+	}
 	byFloat(b.OutSpec(0).DType, conv2DBackward[float32], conv2DBackward[float64])(o, b)
 }
 

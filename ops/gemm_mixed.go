@@ -181,11 +181,17 @@ func sumColumns(r *autograd.Run, dst *tensor.Tensor, add bool, g *tensor.Tensor,
 	}
 }
 
-// sumHalfColumns sums halves in float64, and rounds to float32 and then once to dst's type.
+// sumHalfColumns is sumColumns of halves.
 func sumHalfColumns(r *autograd.Run, dst *tensor.Tensor, add bool, g *tensor.Tensor, cols int) {
 	p := columnSumsPlan(g.Elems()/max(1, cols), cols)
+	sumHalves(r, &p, dst, add, g)
+}
+
+// sumHalves sums g, of a half type, as p says: in float64, rounded to float32 and then once to dst's type. Shared scratch
+// holds what p wants.
+func sumHalves(r *autograd.Run, p *kernel.SumTo, dst *tensor.Tensor, add bool, g *tensor.Tensor) {
 	half, src := operand.Half(g)
-	s := kernel.MixedSum{SumTo: &p, Half: half, SrcBits: src.Data, Add: add}
+	s := kernel.MixedSum{SumTo: p, Half: half, SrcBits: src.Data, Add: add}
 	if dst.DType() == tensor.Float32 {
 		s.Dst = operand.Of[float32](dst)
 	} else {
@@ -195,3 +201,6 @@ func sumHalfColumns(r *autograd.Run, dst *tensor.Tensor, add bool, g *tensor.Ten
 	r.Par(p.Chunks(), func(_, c int) { s.Part(parts, c) })
 	s.Finish(parts)
 }
+
+// halfOf is the half type of t.
+func halfOf(t *tensor.Tensor) kernel.Half { return operand.HalfOf(t.DType()) }

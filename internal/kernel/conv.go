@@ -24,6 +24,8 @@ type Conv struct {
 	N, C, O, Groups       int // images, channels in and out; the groups share out both
 	In, Kernel, Out       [2]int
 	Stride, Pad, Dilation [2]int
+
+	inOne bool // a piece of a convolution, on one lane: chunks are not cut finer to have many
 }
 
 func (p *Conv) inGroup() int  { return p.C / p.Groups }

@@ -126,7 +126,7 @@ func newConvOuter(p *Conv, rows, depth int) convOuter {
 	}
 	for r, w := convRows, convCols; ; {
 		c.rows, c.tiles = newPieces(rows, r, 4), newConvTiles(p.N, p.pixels(), w)
-		if c.chunks() >= convChunks || max(r, w) <= 16 || c.rows.size*c.tiles.cols()*depth < 2*convWork {
+		if p.inOne || c.chunks() >= convChunks || max(r, w) <= 16 || c.rows.size*c.tiles.cols()*depth < 2*convWork {
 			return c
 		}
 		if w >= r {
@@ -190,7 +190,7 @@ func newConvInner(p *Conv) convInner {
 	work := p.taps() * p.outGroup() * c.tiles.images.size * p.pixels() // of one channel
 	for most := max(1, min(convDepth/p.taps(), convPanelPlanes/p.guarded(1))); ; most = ceilDiv(most, 2) {
 		c.channels = newPieces(p.inGroup(), most, 1)
-		if c.chunks() >= convChunks || most == 1 || most*work < 2*convWork {
+		if p.inOne || c.chunks() >= convChunks || most == 1 || most*work < 2*convWork {
 			return c
 		}
 	}
@@ -252,7 +252,7 @@ func newConvWeight(p *Conv) convWeight {
 	work := p.N * p.pixels() // of one element
 	for r, k := convRows, convWeightDepth; ; {
 		c.rows, c.depth = newPieces(p.outGroup(), r, panelCols), newPieces(p.depth(), k, 8)
-		if size := c.rows.size * c.depth.size; c.cells() >= convChunks || size < 2*convLeast || size*work < 2*convWork {
+		if size := c.rows.size * c.depth.size; p.inOne || c.cells() >= convChunks || size < 2*convLeast || size*work < 2*convWork {
 			break
 		}
 		if c.rows.size > panelCols { // rows of g are packed once a piece, columns for each
@@ -262,7 +262,7 @@ func newConvWeight(p *Conv) convWeight {
 		}
 	}
 	c.ranges = pieces{c.tiles.count(), c.tiles.count()}
-	if n := c.cells(); n > 0 && n < convChunks && c.ranges.n > 0 {
+	if n := c.cells(); !p.inOne && n > 0 && n < convChunks && c.ranges.n > 0 {
 		split := min(convChunks/n, c.ranges.n, c.rows.size*c.depth.size*work/convWork)
 		c.ranges.size = ceilDiv(c.ranges.n, max(1, split))
 	}

@@ -36,7 +36,7 @@ func (c climbed) plain() (rows []row.Row) {
 }
 
 // climb runs the rungs of all tables, each training in a fresh process, and none twice.
-func climb(ctx context.Context, o options, shown []table, errw io.Writer) (done []climbed, err error) {
+func climb(ctx context.Context, o options, shown []table, keep records, errw io.Writer) (done []climbed, err error) {
 	p := row.NewProgress(errw, trainings(o, shown))
 	ran := map[settings]row.Row{}
 	for _, t := range shown {
@@ -45,7 +45,7 @@ func climb(ctx context.Context, o options, shown []table, errw io.Writer) (done 
 			got := result{rung: r}
 			for _, s := range o.trainings(t, r) {
 				if _, ok := ran[s]; !ok {
-					if ran[s], err = measure(ctx, s, p); err != nil {
+					if ran[s], err = measure(ctx, s, keep.file(r.name), p); err != nil {
 						return nil, err
 					}
 				}
@@ -88,8 +88,9 @@ func (o options) trainings(t table, r rung) (list []settings) {
 	return list
 }
 
-// measure trains once in a child process.
-func measure(ctx context.Context, s settings, p *row.Progress) (got row.Row, err error) {
+// measure trains once in a child process, which leaves a recording in the file unless that is "".
+func measure(ctx context.Context, s settings, file string, p *row.Progress) (got row.Row, err error) {
+	s.Record = file
 	config, err := json.Marshal(s)
 	if err != nil {
 		return got, err

@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -41,6 +42,7 @@ type options struct {
 	json  bool
 	table string
 	chart string
+	html  string
 	seeds int
 	quick bool
 }
@@ -52,6 +54,7 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
 	f.StringVar(&o.table, "table", "", "show this table only: "+strings.Join(tableNames, ", ")+" (the first is the default of -json)")
 	f.StringVar(&o.chart, "chart", "ladder.png", "where to draw the chart; empty: nowhere")
+	f.StringVar(&o.html, "html", "", "write a page for the browser: tables, chart, and a step of the first and the last row to explore")
 	f.StringVar(&o.Rung, "rung", "", "run this rung only")
 	f.StringVar(&o.Model, "model", models[0], "what is trained: "+strings.Join(models, ", "))
 	f.StringVar(&o.Data, "data", "", "folder of IDX files, for gpt a file or folder of text (default: MNIST from the Go module cache, Go's own source)")
@@ -105,20 +108,31 @@ func ladder(ctx context.Context, args []string, out, errw io.Writer) error {
 	if err != nil {
 		return err
 	}
-	done, err := climb(ctx, o, shown, errw)
+	keep, err := newRecords(o, shown)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(keep.dir)
+	done, err := climb(ctx, o, shown, keep, errw)
 	if err != nil {
 		return err
 	}
 	if err := show(out, o, done); err != nil {
 		return err
 	}
-	if o.chart == "" {
+	if o.chart != "" {
+		if err := draw(o.chart, o, done); err != nil {
+			return err
+		}
+		fmt.Fprintf(errw, "chart: %s\n", o.chart)
+	}
+	if o.html == "" {
 		return nil
 	}
-	if err := row.Chart(o.chart, "Peak memory of one training step, "+titles[o.Model]+": "+done[0].title, done[0].plain()); err != nil {
+	if err := keep.write(o, done); err != nil {
 		return err
 	}
-	fmt.Fprintf(errw, "chart: %s\n", o.chart)
+	fmt.Fprintf(errw, "page: %s\n", o.html)
 	return nil
 }
 

@@ -211,6 +211,25 @@ func TestText(t *testing.T) {
 	}
 }
 
+// The page has tables, chart and the recordings of two steps, whose peaks are those of the table.
+func TestPage(t *testing.T) {
+	skipIfShort(t)
+	var out, errw bytes.Buffer
+	page := filepath.Join(t.TempDir(), "ladder.html")
+	err := ladder(context.Background(), []string{"-model", "gpt", "-table", "stack", "-batch", "16", "-steps", "2", "-chart", "", "-html", page}, &out, &errw)
+	require.NoError(t, err)
+	html, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Less(t, len(html), 5<<20)
+	for _, text := range []string{"<h2>A step of baseline</h2>", "<h2>A step of all-adamw</h2>", "data:image/png;base64,", "the ladder: each row adds to the one before"} {
+		require.Contains(t, string(html), text)
+	}
+	require.Equal(t, 2, bytes.Count(html, []byte(`class="timeline"`)))
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "thimble-ladder-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
 // Trainings that two tables share are run once, exact ones with one seed, and tables about memory are brief.
 func TestTrainings(t *testing.T) {
 	o := options{settings: settings{Model: "mlp", Seed: 1, Accuracy: true}, seeds: 3}

@@ -32,7 +32,8 @@ type settings struct {
 	Seed    uint64
 	Threads int
 
-	Accuracy bool // is taken at the end, if there are test data
+	Accuracy bool   // is taken at the end, if there are test data
+	Record   string // file for a recording of one more update, by a dry run; "": none
 }
 
 // job is one rung at work.
@@ -89,6 +90,9 @@ func run(ctx context.Context, c settings, p *row.Progress) (r row.Row, err error
 			return r, err
 		}
 		r.Accuracy = row.Num(accuracy)
+	}
+	if err := j.record(ctx); err != nil {
+		return r, err
 	}
 	return r, j.close()
 }

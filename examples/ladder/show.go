@@ -14,6 +14,11 @@ func show(out io.Writer, o options, done []climbed) error {
 	if o.json {
 		return row.WriteJSON(out, done[0].rows)
 	}
+	return tell(out, o, done)
+}
+
+// tell prints the tables for people.
+func tell(out io.Writer, o options, done []climbed) error {
 	fmt.Fprintf(out, "%s; %s\n", titles[o.Model], thimble.Features())
 	for _, c := range done {
 		fmt.Fprintf(out, "\n%s:\n\n", c.title)
@@ -24,6 +29,11 @@ func show(out io.Writer, o options, done []climbed) error {
 	}
 	fmt.Fprintf(out, "\none row: %s -rung NAME\n", o.command())
 	return nil
+}
+
+// draw draws the first table.
+func draw(path string, o options, done []climbed) error {
+	return row.Chart(path, titles[o.Model]+": peak memory of a training step", done[0].plain())
 }
 
 // columns are those that the ladder adds.

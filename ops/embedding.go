@@ -6,6 +6,7 @@ import (
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/internal/kernel"
+	"github.com/thimble-ml/thimble/internal/operand"
 	"github.com/thimble-ml/thimble/tensor"
 )
 
@@ -14,7 +15,8 @@ import (
 //	dweight[v] = the sum of g over the places where index is v, in the order of the places; 0 for the padding row
 //
 // Backward is cut by columns, so that whoever meets in a row of dweight is added by one chunk, in order: same bits
-// whatever the workers, and no atomic additions. Rows that nothing names get zeros.
+// whatever the workers, and no atomic additions. Rows that nothing names get zeros. Halves are moved as they are; their
+// gradients are added up in float32.
 //
 // Saved: index.
 
@@ -46,13 +48,13 @@ type embeddingOp struct {
 	pad    int
 }
 
-var embeddingRule = &autograd.Rule{Name: "embedding", Reads: [][]autograd.Ref{{autograd.In(1)}}}
+var embeddingRule = &autograd.Rule{Name: "embedding", Halves: true, Reads: [][]autograd.Ref{{autograd.In(1)}}}
 
 func (embeddingOp) Rule() *autograd.Rule { return embeddingRule }
 
 func (o embeddingOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	w, index := in[0], in[1]
-	if err := wantFloats(w); err != nil {
+	if _, err := wantFactors(w); err != nil {
 		return err
 	}
 	if err := wantIndex("indices", index); err != nil {
@@ -67,17 +69,31 @@ func (o embeddingOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	addShape(sh, w.DType, index.Shape, w.Dim(1))
 	sh.Chunks = kernel.RowChunks(index.Elems(), w.Dim(1))
 	sh.BwdChunks = kernel.ColChunks(w.Dim(1))
+	if isHalf(w.DType) {
+		sh.BwdChunks = kernel.RowChunks(w.Dim(0), w.Dim(1))
+		sh.BwdScratch, sh.BwdShared = 4*int64(w.Dim(1)), 4*int64(w.Dim(0)+index.Elems())
+	}
 	return nil
 }
 
 func (embeddingOp) Forward(f *autograd.Fwd) {
+	if isHalf(f.Out[0].DType()) {
+		byIndex(f.In[1].DType(), embeddingLookUp[uint16, int32], embeddingLookUp[uint16, int64])(f,
+			operand.Words[uint16](&f.Out[0]).Data, operand.Words[uint16](&f.In[0]).Data)
+		return
+	}
 	byFloat(f.Out[0].DType(),
 		byIndex(f.In[1].DType(), embeddingForward[float32, int32], embeddingForward[float32, int64]),
 		byIndex(f.In[1].DType(), embeddingForward[float64, int32], embeddingForward[float64, int64]))(f)
 }
 
 func embeddingForward[T kernel.Float, I kernel.Index](f *autograd.Fwd) {
-	y, w, index := tensor.Data[T](&f.Out[0]), tensor.Data[T](&f.In[0]), tensor.Data[I](&f.In[1])
+	embeddingLookUp[T, I](f, tensor.Data[T](&f.Out[0]), tensor.Data[T](&f.In[0]))
+}
+
+// embeddingLookUp moves rows, of whatever type.
+func embeddingLookUp[T any, I kernel.Index](f *autograd.Fwd, y, w []T) {
+	index := tensor.Data[I](&f.In[1])
 	n, cols := f.In[0].Dim(0), f.In[0].Dim(1)
 	for i, v := range index {
 		if v < 0 || int64(v) >= int64(n) {
@@ -115,9 +131,30 @@ func (o embeddingOp) padding(n int) int64 {
 
 func (o embeddingOp) Backward(b *autograd.Bwd) {
 	dt := b.InSpec(1).DType
+	if isHalf(b.OutSpec(0).DType) {
+		byIndex(dt, embeddingHalf[int32], embeddingHalf[int64])(o, b)
+		return
+	}
 	byFloat(b.OutSpec(0).DType,
 		byIndex(dt, embeddingBackward[float32, int32], embeddingBackward[float32, int64]),
 		byIndex(dt, embeddingBackward[float64, int32], embeddingBackward[float64, int64]))(o, b)
+}
+
+// embeddingHalf is Backward of halves: what meets in a row of dweight is added up in float32 and rounded once, so it is
+// cut by rows, and lists say which places name each of them.
+func embeddingHalf[I kernel.Index](o embeddingOp, b *autograd.Bwd) {
+	dst, add := b.Into(0)
+	half, g := operand.Half(b.Grad(0))
+	n, cols, index := dst.Dim(0), dst.Dim(1), tensor.Data[I](b.In(1))
+	lists := kernel.View[int32](b.Shared())[: n+len(index) : n+len(index)]
+	first, next := lists[:n], lists[n:]
+	kernel.EmbeddingRows(first, next, index, o.padding(n))
+	dw := operand.Words[uint16](dst).Data
+	b.Par(kernel.RowChunks(n, cols), func(lane, c int) {
+		lo, hi := kernel.RowRange(n, cols, c)
+		row := kernel.View[float32](b.Lane(lane))[:cols]
+		kernel.EmbeddingBackwardHalf(half, dw, add, g.Data, first, next, row, lo, hi)
+	})
 }
 
 func embeddingBackward[T kernel.Float, I kernel.Index](o embeddingOp, b *autograd.Bwd) {

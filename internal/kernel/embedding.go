@@ -43,3 +43,37 @@ func EmbeddingBackward[T Float, I Index](dw []T, add bool, g []T, index []I, col
 		addRow(d, d, g[r*cols+c0:][:c1-c0])
 	}
 }
+
+// EmbeddingRows numbers, for each row of w, the places that name it: first[v] is the first of them, and next[r] the one
+// after r, or -1. Places with index pad are left out. All indices must be rows.
+func EmbeddingRows[I Index](first, next []int32, index []I, pad int64) {
+	for v := range first {
+		first[v] = -1
+	}
+	for r := len(index) - 1; r >= 0; r-- {
+		if v := index[r]; int64(v) != pad {
+			next[r], first[v] = first[v], int32(r)
+		}
+	}
+}
+
+// EmbeddingBackwardHalf fills rows [v0, v1) of dw, or adds to them, from what EmbeddingRows has found: each is summed in
+// float32, in row, of cols elements, and rounded once.
+func EmbeddingBackwardHalf(h Half, dw []uint16, add bool, g []uint16, first, next []int32, row []float32, v0, v1 int) {
+	var block [expBlock]float32
+	cols := len(row)
+	for v := v0; v < v1; v++ {
+		if first[v] < 0 && add {
+			continue
+		}
+		clear(row)
+		for r := first[v]; r >= 0; r = next[r] {
+			for c := 0; c < cols; c += expBlock {
+				n := min(expBlock, cols-c)
+				h.Widen(block[:n], g[int(r)*cols+c:][:n])
+				addRow(row[c:][:n], row[c:][:n], block[:n])
+			}
+		}
+		PutHalf(h, Strided[uint16]{Data: dw}, add, row, v*cols)
+	}
+}

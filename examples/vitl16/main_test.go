@@ -37,12 +37,18 @@ func climbed(t *testing.T, args ...string) (text string, rows []figures) {
 	return out.String(), rows
 }
 
+// skipIfShort leaves out what takes long under the race detector, which sees the same in other tests.
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the whole model, or all rungs")
+	}
+}
+
 // TestPublished: every rung of the article takes no more than it did there, the goals are met, and no figure has moved: a
 // change that moves one runs go generate ./internal/doctest and shows the difference.
 func TestPublished(t *testing.T) {
-	if testing.Short() { // the race detector's way to run it takes a minute
-		t.Skip("the whole model")
-	}
+	skipIfShort(t)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	chart := filepath.Join(t.TempDir(), "chart.png")
@@ -108,6 +114,7 @@ func requireInDocs(t *testing.T, f figures) {
 // TestReal: a real step of two micro-batches takes what the dry run of the whole update predicts, to the byte, and rungs that
 // only move or recompute have one loss.
 func TestReal(t *testing.T) {
+	skipIfShort(t)
 	chart := filepath.Join(t.TempDir(), "chart.png")
 	_, rows := climbed(t, "-image", "32", "-dim", "64", "-layers", "3", "-real", "all", "-dir", t.TempDir(), "-chart", chart)
 	require.FileExists(t, chart)
@@ -134,6 +141,7 @@ func TestReal(t *testing.T) {
 
 // TestFits: a rung that is too large for the memory at hand, or too long, takes no real step.
 func TestFits(t *testing.T) {
+	skipIfShort(t)
 	_, rows := climbed(t, "-image", "32", "-dim", "64", "-layers", "3", "-memory", "0.012", "-chart", "", "-dir", t.TempDir())
 	real := 0
 	for _, f := range rows {

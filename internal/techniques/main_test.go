@@ -17,6 +17,9 @@ const docs = "../../docs/techniques"
 // TestTechniques: every formula gives what the device counted, the sum over kinds is the peak, and the checked-in picture and
 // the text are those of now.
 func TestTechniques(t *testing.T) {
+	if testing.Short() {
+		t.Skip("dry runs, beside which nothing runs that the race detector could see")
+	}
 	text, err := os.ReadFile(docs + ".md")
 	require.NoError(t, err)
 	require.Contains(t, string(text), fmt.Sprintf("a GPT of L = %d blocks of C = %d channels and H = %d heads, B = %d sequences of T = %d tokens, V = %d words, P = %s parameters", L, C, H, B, T, V, commas(numbers)))

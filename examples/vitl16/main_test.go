@@ -116,7 +116,10 @@ func requireInDocs(t *testing.T, f figures) {
 func TestReal(t *testing.T) {
 	skipIfShort(t)
 	chart := filepath.Join(t.TempDir(), "chart.png")
-	_, rows := climbed(t, "-image", "32", "-dim", "64", "-layers", "3", "-real", "all", "-dir", t.TempDir(), "-chart", chart)
+	small := []string{"-image", "32", "-dim", "64", "-layers", "3", "-real", "all", "-dir", t.TempDir(), "-chart", chart}
+	o, err := parse(small, &bytes.Buffer{})
+	require.NoError(t, err)
+	_, rows := climbed(t, small...)
 	require.FileExists(t, chart)
 	require.Len(t, rows, len(all()))
 	type training struct {
@@ -131,6 +134,9 @@ func TestReal(t *testing.T) {
 		require.Nil(t, f.Published, "another model")
 		require.Equal(t, *f.PredictedPeak, *f.MeasuredPeak, f.Name)
 		require.Equal(t, min(2, r.windows()), f.Micros)
+		dry, err := predict(o.settings, r)
+		require.NoError(t, err)
+		require.Equal(t, *dry.Arena, *f.Arena, f.Name)
 		k := training{r.batch, r.micro, r.dtype, r.cast}
 		if _, seen := loss[k]; !seen {
 			loss[k] = f.Loss

@@ -2,10 +2,8 @@ package autograd
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
@@ -106,20 +104,4 @@ func (n *node) why(ref Ref) string {
 		text, first = strconv.AppendInt(text, int64(i), 10), false
 	}
 	return string(text)
-}
-
-// FormatSaved gives the list as text, one line an entry, with the total.
-func FormatSaved(list []SavedTensor) string {
-	var b strings.Builder
-	var total int64
-	for _, s := range list {
-		total += s.Bytes
-		scope := s.Scope
-		if scope == "" {
-			scope = "."
-		}
-		fmt.Fprintf(&b, "%12d  %-24s %-14s %-24s %s (%s)\n", s.Bytes, s.Spec, s.Op, scope, s.Why, s.Where)
-	}
-	fmt.Fprintf(&b, "%12d  bytes kept for backward\n", total)
-	return b.String()
 }

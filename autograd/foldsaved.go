@@ -142,28 +142,47 @@ func layerOf(scope string) (path string, number int, ok bool) {
 }
 
 // FormatSaved gives the list as text with the total: a line an entry, and layers that keep the same once (see FoldSaved),
-// under a line that says how many they are, what each keeps, and what all of them do.
+// under a line that says how many they are and what all of them keep.
 func FormatSaved(list []SavedTensor) string {
 	var b strings.Builder
 	var total int64
-	for _, g := range FoldSaved(list) {
-		total += int64(g.Layers) * g.Bytes
-		indent := ""
-		if g.Layers > 1 {
-			indent = "  "
-			fmt.Fprintf(&b, "%12d  x%d %s, %d to %d, each:\n", int64(g.Layers)*g.Bytes, g.Layers, g.Scope, g.First, g.Last)
+	groups := FoldSaved(list)
+	w := widths{spec: 24, op: 14, scope: 24}
+	for i := range groups {
+		w.fit(groups[i].Tensors)
+	}
+	for _, g := range groups {
+		all := int64(g.Layers) * g.Bytes
+		total += all
+		if g.Layers == 1 {
+			w.write(&b, "", g.Tensors)
+			continue
 		}
-		for _, s := range g.Tensors {
-			scope := s.Scope
-			if scope == "" {
-				scope = "."
-			}
-			fmt.Fprintf(&b, "%s%12d  %-24s %-14s %-24s %s (%s)\n", indent, s.Bytes, s.Spec, s.Op, scope, s.Why, s.Where)
-		}
-		if g.Layers > 1 {
-			fmt.Fprintf(&b, "%s%12d  a layer\n", indent, g.Bytes)
-		}
+		fmt.Fprintf(&b, "%12d  x%d %s, %d to %d, each:\n", all, g.Layers, g.Scope, g.First, g.Last)
+		w.write(&b, "  ", g.Tensors)
+		fmt.Fprintf(&b, "  %12d  a layer\n", g.Bytes)
 	}
 	fmt.Fprintf(&b, "%12d  bytes kept for backward\n", total)
 	return b.String()
+}
+
+// widths are those of the columns.
+type widths struct{ spec, op, scope int }
+
+// fit makes room for the entries.
+func (w *widths) fit(list []SavedTensor) {
+	for i := range list {
+		s := &list[i]
+		w.spec, w.op, w.scope = max(w.spec, len(s.Spec.String())), max(w.op, len(s.Op)), max(w.scope, len(s.Scope))
+	}
+}
+
+func (w *widths) write(b *strings.Builder, indent string, list []SavedTensor) {
+	for _, s := range list {
+		scope := s.Scope
+		if scope == "" {
+			scope = "."
+		}
+		fmt.Fprintf(b, "%s%12d  %-*s %-*s %-*s %s (%s)\n", indent, s.Bytes, w.spec, s.Spec, w.op, s.Op, w.scope, scope, s.Why, s.Where)
+	}
 }

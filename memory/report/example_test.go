@@ -109,3 +109,43 @@ func ExampleWriteDiff() {
 	fmt.Println(f.Close())
 	// Output: <nil>
 }
+
+// A page to explore, and the events as a table.
+func ExampleRecording() {
+	dev, err := memory.NewDevice(memory.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	recorder, err := report.Record(dev, report.RecordConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	kept := forget(dev)
+	defer kept.Release()
+
+	rec := recorder.Stop()
+	f, err := os.CreateTemp("", "step*.html")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.Remove(f.Name())
+	if err := rec.WriteHTML(f, "A step that forgets"); err != nil {
+		log.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		log.Fatal(err)
+	}
+	rec.Times = nil // so that the table is the same each time
+	if err := rec.WriteCSV(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// seq,time_us,op,phase,act,buffer,addr,bytes,kind,live,arena,op_name,scope,spec,why,by_op,by_scope
+	// 1,,0,forward,mark,,,,,0,0,,,,,,
+	// 2,,0,forward,alloc,1,0,4096,activation,4096,4096,gelu,gpt/blocks.0,,,,
+	// 3,,0,forward,describe,1,0,4096,activation,4096,4096,gelu,gpt/blocks.0,float32[32 32],"saved by gelu in gpt/blocks.0: input 0, for the gradient of input 0",,
+	// 4,,0,forward,alloc,2,4096,8192,temporary,12288,12288,linear,gpt/blocks.0,,,,
+	// 5,,0,backward,mark,,,,,12288,12288,,,,,,
+	// 6,,0,backward,free,2,4096,8192,temporary,4096,4096,linear,gpt/blocks.0,,,,
+}

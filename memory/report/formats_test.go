@@ -156,6 +156,10 @@ func TestTrace(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal(out.Bytes(), &got))
 		var peak, arena, before float64
+		var live []int64 // after each event that changes it
+		for _, i := range states(rec)[1:] {
+			live = append(live, rec.Events[i].Live)
+		}
 		names := map[string]int{}
 		for _, e := range got.TraceEvents {
 			names[e.Ph+" "+e.Name]++
@@ -169,11 +173,13 @@ func TestTrace(t *testing.T) {
 				sum += n.(float64)
 			}
 			if e.Name == "live" {
-				peak = max(peak, sum)
+				require.EqualValues(t, live[0], sum, "the kinds add up")
+				peak, live = max(peak, sum), live[1:]
 			} else {
 				arena = max(arena, sum)
 			}
 		}
+		require.Empty(t, live)
 		require.EqualValues(t, r.dev.Stats().Peak, peak)
 		require.EqualValues(t, r.dev.Stats().ArenaPeak, arena)
 		for _, want := range []string{"X forward", "X backward", "X step", "X gelu_tanh", "X gelu_tanh'", "X adamw"} {

@@ -35,7 +35,7 @@ type RecordConfig struct {
 
 const (
 	defaultMax = 1 << 17
-	chunkLen   = 1 << 10
+	chunkLen   = 1 << 8
 )
 
 // Recorder listens to a device.

@@ -91,7 +91,7 @@ func TestRecordBounded(t *testing.T) {
 			r.run()
 		}
 		part := rec.Stop()
-		require.LessOrEqual(t, len(part.Events), most+1023, "whole chunks of 1,024 events at most")
+		require.LessOrEqual(t, len(part.Events), most+255, "whole chunks of 256 events")
 		require.EqualValues(t, 12*len(whole.Events), part.Dropped+uint64(len(part.Events)))
 		require.Positive(t, part.Dropped)
 		_, err = part.Tensors()

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/memory/report"
 )
 
 // bars draws the rows within the frame that newPlot makes. Row 0 is on top, at the highest y.
@@ -127,7 +128,7 @@ func (r *Row) drawStack(c *draw.Canvas, x func(int64) vg.Length, y vg.Length) {
 			continue
 		}
 		box := rect(x(from), y-barHeight/2, x(from+n), y+barHeight/2)
-		c.FillPolygon(kindColor[k], box)
+		c.FillPolygon(report.Color(memory.Kind(k)), box)
 		c.StrokeLines(draw.LineStyle{Color: color.White, Width: 0.5}, append(box, box[0]))
 		from += n
 	}
@@ -169,7 +170,7 @@ func (l legend) draw(c draw.Canvas) {
 	style := label(textSize, ink, draw.XLeft)
 	x, y := c.Min.X, c.Max.Y-entryHeight/2
 	for _, k := range l.kinds {
-		c.FillPolygon(kindColor[k], rect(x, y-side/2, x+side, y+side/2))
+		c.FillPolygon(report.Color(k), rect(x, y-side/2, x+side, y+side/2))
 		c.FillText(style, vg.Point{X: x + 15, Y: y + baseline}, k.String())
 		y -= entryHeight
 	}

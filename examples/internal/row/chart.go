@@ -14,24 +14,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
-
-	"github.com/thimble-ml/thimble/memory"
 )
-
-// kindColor is Paul Tol's "muted" palette, whose colours people with any kind of colour blindness can tell apart
-// (Tol, "Colour schemes", SRON/EPS/TN/09-002, 2021), so ordered that neighbours differ in brightness too.
-var kindColor = [memory.NumKinds]color.RGBA{
-	memory.Param:      {0x33, 0x22, 0x88, 0xff}, // indigo
-	memory.Grad:       {0x88, 0xcc, 0xee, 0xff}, // cyan
-	memory.OptState:   {0x11, 0x77, 0x33, 0xff}, // green
-	memory.Activation: {0xdd, 0xcc, 0x77, 0xff}, // sand
-	memory.Temporary:  {0xcc, 0x66, 0x77, 0xff}, // rose
-	memory.Scratch:    {0xaa, 0x44, 0x99, 0xff}, // purple
-	memory.Input:      {0x44, 0xaa, 0x99, 0xff}, // teal
-	memory.Staging:    {0x88, 0x22, 0x55, 0xff}, // wine
-	memory.CastCopy:   {0x99, 0x99, 0x33, 0xff}, // olive
-	memory.Other:      {0xbb, 0xbb, 0xbb, 0xff}, // grey
-}
 
 var (
 	ink  = color.RGBA{0x22, 0x22, 0x22, 0xff}

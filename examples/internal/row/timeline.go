@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 
 	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/memory/report"
 )
 
 // Lane is a line of a timeline: what one part of a program did, and when.
@@ -84,7 +85,7 @@ func (t *spans) Plot(c draw.Canvas, p *plot.Plot) {
 }
 
 func (s *Span) draw(c *draw.Canvas, from, to, y vg.Length) {
-	c.FillPolygon(kindColor[s.Kind], rect(from, y-barHeight/2, max(to, from+0.2), y+barHeight/2))
+	c.FillPolygon(report.Color(s.Kind), rect(from, y-barHeight/2, max(to, from+0.2), y+barHeight/2))
 	style := label(textSize, ink, draw.XCenter)
 	if s.Text != "" && style.Width(s.Text) < to-from {
 		c.FillText(style, vg.Point{X: (from + to) / 2, Y: y + baseline}, s.Text)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/memory"
+	"github.com/thimble-ml/thimble/memory/report"
 )
 
 func TestTimeline(t *testing.T) {
@@ -32,7 +33,7 @@ func TestTimeline(t *testing.T) {
 		}
 	}
 	at := func(k memory.Kind) int {
-		c := kindColor[k]
+		c := report.Color(k)
 		return found[[3]uint8{c.R, c.G, c.B}]
 	}
 	require.Greater(t, at(memory.Other), at(memory.Activation))

@@ -114,7 +114,11 @@ class Recording {
   // reasons says why t is held in state s, and for what else later.
   reasons(t, s) {
     const list = [], why = this.d.tensor.why[t];
-    for (let i = 0; i < why.length; i += 2) list.push({ text: this.text(why[i + 1]), later: why[i] > s });
+    for (let i = 0; i < why.length; i += 2) {
+      const [, who, what] = this.text(why[i + 1]).match(/^(saved by .*?: )?(.*)$/), later = why[i] > s, last = list[list.length - 1];
+      if (who && last && last.who === who && last.later === later) last.text += "; " + what; // views of one buffer, read by one op
+      else list.push({ who, text: (who || "") + what, later });
+    }
     return list;
   }
 

@@ -22,9 +22,9 @@ type Float interface{ float32 | float64 }
 // No product is skipped, so that 0 times Inf is NaN. One element of C is always added up in the same order, wherever it
 // lies in a tile and however A and B are stored: K is cut, by its length only, into blocks. The products of a block are
 // added in ascending order of k, starting from +0. The first block's sum gets Bias[j] and then, if Add, the old C added;
-// the sums of later blocks are added to that one after the other. With AVX2, float32 products are always fused into
-// their sums: product and addition share one rounding. In plain Go each step is rounded to T, but for where the compiler
-// fuses (arm64 and others, amd64 from GOAMD64=v3 on).
+// the sums of later blocks are added to that one after the other. With AVX2, products are always fused into their
+// sums: product and addition share one rounding. In plain Go each step is rounded to T, but for where the compiler fuses
+// (arm64 and others, amd64 from GOAMD64=v3 on).
 type GEMM[T Float] struct {
 	M, N, K int
 	A       []T

@@ -128,26 +128,38 @@ func computeFast[T Float](g *GEMM[T], t gemmBlock, scratch []byte) bool {
 }
 
 func packRowsFast[T Float](g *GEMM[T], to []T, i int, panels gemmPanels, p0, p1, k, depth int) bool {
-	f := avx2(g)
-	if f != nil {
+	if f := avx2(g); f != nil {
 		packRowsAVX2(any(to).([]float32), f, i, panels, p0, p1, k, depth)
+		return true
+	}
+	f := double(g)
+	if f != nil {
+		packRowsDouble(any(to).([]float64), f, i, panels, p0, p1, k, depth)
 	}
 	return f != nil
 }
 
 func packColsFast[T Float](g *GEMM[T], to []T, j, cols, k, depth int) bool {
-	f := avx2(g)
-	if f != nil {
+	if f := avx2(g); f != nil {
 		packColsAVX2(any(to).([]float32), f, j, cols, k, depth)
+		return true
+	}
+	f := double(g)
+	if f != nil {
+		packColsDouble(any(to).([]float64), f, j, cols, k, depth)
 	}
 	return f != nil
 }
 
 func multiplyFast[T Float](g *GEMM[T], t *gemmTask[T]) bool {
-	f := avx2(g)
-	if f != nil {
+	if f := avx2(g); f != nil {
 		u := any(t).(*gemmTask[float32])
 		multiplyAVX2(f, u, packedRows(u.a), packedCols(u.b))
+		return true
+	}
+	f := double(g)
+	if f != nil {
+		multiplyDouble(f, any(t).(*gemmTask[float64]))
 	}
 	return f != nil
 }
@@ -371,6 +383,11 @@ func dotsFast[T Float](sum, x, m []T, ld int) bool {
 	s, ok := any(sum).([]float32)
 	if ok {
 		dotsAVX2(s, any(x).([]float32), any(m).([]float32), ld)
+		return true
+	}
+	d, ok := any(sum).([]float64)
+	if ok {
+		dotsDouble(d, any(x).([]float64), any(m).([]float64), ld)
 	}
 	return ok
 }
@@ -395,6 +412,11 @@ func addRowsFast[T Float](sum, x, m []T, ld int) bool {
 	s, ok := any(sum).([]float32)
 	if ok {
 		addRowsAVX2(s, any(x).([]float32), any(m).([]float32), ld)
+		return true
+	}
+	d, ok := any(sum).([]float64)
+	if ok {
+		addRowsDouble(d, any(x).([]float64), any(m).([]float64), ld)
 	}
 	return ok
 }
@@ -416,7 +438,7 @@ func addRowsAVX2(sum, x, m []float32, ld int) {
 }
 
 // touchResult writes the ends of rows as assembly will, for the race detector.
-func touchResult(g *GEMM[float32], t *gemmTask[float32]) {
+func touchResult[T Float](g *GEMM[T], t *gemmTask[T]) {
 	lo, hi := t.rows()
 	for i := lo; i < hi; i++ {
 		c := g.C[(t.i+i)*g.LDC+t.j:][:t.cols]

@@ -92,7 +92,7 @@ func BenchmarkGEMM(b *testing.B) {
 		})
 	})
 	b.Run("float64", func(b *testing.B) {
-		benchmarkShapes(b, []string{"go"}, func(g *kernel.GEMM[float64]) {
+		benchmarkShapes(b, kernel.Families(), func(g *kernel.GEMM[float64]) {
 			gonum.Implementation{}.Dgemm(flag(g.TransA), flag(g.TransB), g.M, g.N, g.K, 1, g.A, g.LDA, g.B, g.LDB, 0, g.C, g.LDC)
 		})
 	})
@@ -156,7 +156,7 @@ func benchmarkProduct[T kernel.Float](b *testing.B, name string, g *kernel.GEMM[
 		flops := 2 * float64(g.M) * float64(g.N) * float64(g.K) * float64(b.N)
 		rate := flops / float64(b.Elapsed().Nanoseconds())
 		b.ReportMetric(rate, "GFLOP/s")
-		if peak := kerneltest.Peak() * float64(procs); peak > 0 && unsafe.Sizeof(T(0)) == 4 {
+		if peak := kerneltest.Peak() * float64(procs) * 4 / float64(unsafe.Sizeof(T(0))); peak > 0 {
 			b.ReportMetric(rate/peak, "of-peak")
 		}
 	})

@@ -21,11 +21,33 @@ const (
 	vector   = 8 // floats
 )
 
+// element is a type that tiles are computed in.
+type element struct {
+	size, vector int // bytes; elements of a register
+	shift        uint64
+	name         string // between gemmSweep and the size
+	broadcast    func(...Op)
+	multiply     func(...Op)
+	add          func(...Op)
+	move         func(from, mask, to Op) // what a mask says
+	signature    string
+}
+
+var single = element{
+	4, 8, 2, "", VBROADCASTSS, VFMADD231PS, VADDPS, VMASKMOVPS,
+	"func(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)",
+}
+
+var double = element{
+	8, 4, 3, "Double", VBROADCASTSD, VFMADD231PD, VADDPD, VMASKMOVPD,
+	"func(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)",
+}
+
 func main() {
 	ConstraintExpr("amd64,!purego")
 	for rows := 1; rows <= tileRows; rows++ {
-		sweep(rows, 2)
-		sweep(rows, 1)
+		single.sweep(rows, 2)
+		single.sweep(rows, 1)
 	}
 	packRows("gemmPackRows6", tileRows)
 	packRows("gemmPackRows16", tileCols)
@@ -36,6 +58,10 @@ func main() {
 	rowWide()
 	rowMasked()
 	dots()
+	for rows := 1; rows <= tileRows; rows++ {
+		double.sweep(rows, 2)
+		double.sweep(rows, 1)
+	}
 	Generate()
 }
 
@@ -51,6 +77,13 @@ func load(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPV
 func bytes(name string) reg.GPVirtual {
 	r := load(name)
 	SHLQ(Imm(2), r)
+	return r
+}
+
+// bytes is load for a length in elements.
+func (e *element) bytes(name string) reg.GPVirtual {
+	r := load(name)
+	SHLQ(Imm(e.shift), r)
 	return r
 }
 
@@ -103,61 +136,59 @@ func (s strided) row(i int) Mem {
 	return Mem{Base: s.p, Index: s.one, Scale: uint8(i)}
 }
 
-const sweepSignature = "func(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)"
-
 // sweep multiplies panels of so many rows by vecs vectors of columns. With six rows and two vectors, sums, two vectors of B
 // and two elements of A are all 16 registers.
-func sweep(rows, vecs int) {
-	start(fmt.Sprintf("gemmSweep%dx%d", rows, vecs*vector), sweepSignature)
+func (e *element) sweep(rows, vecs int) {
+	start(fmt.Sprintf("gemmSweep%s%dx%d", e.name, rows, vecs*e.vector), e.signature)
 	a, b, c := load("a"), load("b"), load("c")
-	step, ldb, ldc, panels := bytes("step"), bytes("ldb"), bytes("ldc"), load("panels")
-	at, bp := newStrided(rows, bytes("row")), GP64()
+	step, ldb, ldc, panels := e.bytes("step"), e.bytes("ldb"), e.bytes("ldc"), load("panels")
+	at, bp := newStrided(rows, e.bytes("row")), GP64()
 	Label("panel")
-	prefetchRows(c, ldc, rows, vecs)
+	e.prefetchRows(c, ldc, rows, vecs)
 	MOVQ(a, at.p)
 	MOVQ(b, bp)
 	sum := zeroed(rows * vecs)
-	multiply(at, step, bp, ldb, sum, vecs)
-	addBias(sum, vecs)
-	storeTile(c, ldc, sum, vecs)
+	e.products(at, step, bp, ldb, sum, vecs)
+	e.addBias(sum, vecs)
+	e.storeTile(c, ldc, sum, vecs)
 	next := load("next")
-	LEAQ(Mem{Base: a, Index: next, Scale: float}, a)
+	LEAQ(Mem{Base: a, Index: next, Scale: uint8(e.size)}, a)
 	DECQ(panels)
 	JNZ(LabelRef("panel"))
 	done()
 }
 
 // prefetchRows fetches what storeTile will touch.
-func prefetchRows(c, ldc reg.Register, rows, vecs int) {
+func (e *element) prefetchRows(c, ldc reg.Register, rows, vecs int) {
 	p := GP64()
 	MOVQ(c, p)
 	for i := range rows {
 		PREFETCHT0(Mem{Base: p})
-		PREFETCHT0(Mem{Base: p, Disp: vecs*vector*float - float})
+		PREFETCHT0(Mem{Base: p, Disp: vecs*32 - e.size})
 		if i+1 < rows {
 			ADDQ(ldc, p)
 		}
 	}
 }
 
-// multiply adds up all products of a tile.
-func multiply(a strided, step, b, ldb reg.Register, sum []reg.VecVirtual, vecs int) {
+// products adds up all products of a tile.
+func (e *element) products(a strided, step, b, ldb reg.Register, sum []reg.VecVirtual, vecs int) {
 	bs := []reg.VecVirtual{YMM(), YMM()}[:vecs]
 	as := []reg.VecVirtual{YMM(), YMM()}
 	rows := len(sum) / vecs
 	one := func() {
 		for v := range bs {
-			VMOVUPS(Mem{Base: b, Disp: v * vector * float}, bs[v])
+			VMOVUPS(Mem{Base: b, Disp: v * 32}, bs[v])
 		}
 		ADDQ(ldb, b)
 		for i := 0; i < rows; i += len(as) {
 			pair := as[:min(len(as), rows-i)]
 			for r := range pair {
-				VBROADCASTSS(a.row(i+r), pair[r])
+				e.broadcast(a.row(i+r), pair[r])
 			}
 			for r := range pair {
 				for v := range bs {
-					VFMADD231PS(pair[r], bs[v], sum[(i+r)*vecs+v])
+					e.multiply(pair[r], bs[v], sum[(i+r)*vecs+v])
 				}
 			}
 		}
@@ -183,25 +214,25 @@ func multiply(a strided, step, b, ldb reg.Register, sum []reg.VecVirtual, vecs i
 	Label("summed")
 }
 
-func addBias(sum []reg.VecVirtual, vecs int) {
+func (e *element) addBias(sum []reg.VecVirtual, vecs int) {
 	bias := load("bias")
 	TESTQ(bias, bias)
 	JZ(LabelRef("biased"))
 	for v := range vecs {
 		x := YMM()
-		VMOVUPS(Mem{Base: bias, Disp: v * vector * float}, x)
+		VMOVUPS(Mem{Base: bias, Disp: v * 32}, x)
 		for i := 0; i < len(sum); i += vecs {
-			VADDPS(x, sum[i+v], sum[i+v])
+			e.add(x, sum[i+v], sum[i+v])
 		}
 	}
 	Label("biased")
 }
 
 // storeTile puts the sums into C and moves c past them.
-func storeTile(c, ldc reg.Register, sum []reg.VecVirtual, vecs int) {
+func (e *element) storeTile(c, ldc reg.Register, sum []reg.VecVirtual, vecs int) {
 	rows := func(put func(at Mem, v int, s reg.VecVirtual)) {
 		for i, s := range sum {
-			put(Mem{Base: c, Disp: i % vecs * vector * float}, i%vecs, s)
+			put(Mem{Base: c, Disp: i % vecs * 32}, i%vecs, s)
 			if i%vecs == vecs-1 {
 				ADDQ(ldc, c)
 			}
@@ -214,7 +245,7 @@ func storeTile(c, ldc reg.Register, sum []reg.VecVirtual, vecs int) {
 	TESTL(add, add)
 	JZ(LabelRef("fill"))
 	rows(func(at Mem, _ int, s reg.VecVirtual) {
-		VADDPS(at, s, s)
+		e.add(at, s, s)
 		VMOVUPS(s, at)
 	})
 	JMP(LabelRef("stored"))
@@ -225,18 +256,18 @@ func storeTile(c, ldc reg.Register, sum []reg.VecVirtual, vecs int) {
 	Label("masked")
 	masks, x := ymms()[:vecs], YMM()
 	for v := range masks {
-		VMOVUPS(Mem{Base: mask, Disp: v * vector * float}, masks[v])
+		VMOVUPS(Mem{Base: mask, Disp: v * 32}, masks[v])
 	}
 	TESTL(add, add)
 	JZ(LabelRef("maskedFill"))
 	rows(func(at Mem, v int, s reg.VecVirtual) {
-		VMASKMOVPS(at, masks[v], x)
-		VADDPS(x, s, s)
-		VMASKMOVPS(s, masks[v], at)
+		e.move(at, masks[v], x)
+		e.add(x, s, s)
+		e.move(s, masks[v], at)
 	})
 	JMP(LabelRef("stored"))
 	Label("maskedFill")
-	rows(func(at Mem, v int, s reg.VecVirtual) { VMASKMOVPS(s, masks[v], at) })
+	rows(func(at Mem, v int, s reg.VecVirtual) { e.move(s, masks[v], at) })
 	Label("stored")
 }
 

@@ -2,11 +2,13 @@ package checkpoint_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/checkpoint"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/ops"
@@ -208,6 +210,32 @@ func convTask(r *rig, wrap func(nn.Sequential) nn.Module) *task {
 	return &task{"conv", net, nil, func(s *autograd.Scope) *autograd.Value {
 		return ops.CrossEntropy(s, net.Forward(s, s.Input(x)), s.Input(y))
 	}, []*tensor.Tensor{x, y}}
+}
+
+// convChain is convTask with a Chain: five blocks of its modules, each in a scope of its own, which frees what it takes.
+func convChain(r *rig, _ int) *task {
+	r.t.Helper()
+	var blocks []nn.Forward
+	var all nn.Sequential
+	k := convTask(r, func(q nn.Sequential) nn.Module {
+		all = q
+		return q
+	})
+	for i, cut := range [][2]int{{0, 3}, {3, 4}, {4, 7}, {7, 9}, {9, 10}} {
+		part := all[cut[0]:cut[1]]
+		blocks = append(blocks, func(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+			y := s.Do(fmt.Sprint(i), func(s *autograd.Scope) *autograd.Value { return part.Forward(s, x) })
+			s.Free(x)
+			return y
+		})
+	}
+	chain := checkpoint.Chain(checkpoint.All)
+	k.chain = func(c nn.Chain) { chain = c }
+	x, y := k.free[0], k.free[1]
+	k.loss = func(s *autograd.Scope) *autograd.Value {
+		return ops.CrossEntropy(s, chain(s, s.Input(x), blocks), s.Input(y))
+	}
+	return k
 }
 
 // headOp is the sum of x, which it frees; nothing is saved.

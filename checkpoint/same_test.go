@@ -1,7 +1,6 @@
 package checkpoint_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,12 +100,14 @@ func TestSameBits(t *testing.T) {
 	if testing.Short() {
 		steps = 3
 	}
-	for _, model := range []func(*rig, int) *task{gptTask, llamaTask, vitTask} {
+	for _, model := range []func(*rig, int) *task{gptTask, llamaTask, vitTask, convChain} {
+		name := ""
 		run := func(v *variant) (losses []float64, params [][]float32) {
 			r := newRig(t)
 			defer r.close()
 			k := model(r, 5)
 			defer k.close()
+			name = k.name
 			before := names(k.model)
 			if v != nil {
 				k.chain(checkpoint.Chain(v.schedule, v.opts...))
@@ -118,7 +119,7 @@ func TestSameBits(t *testing.T) {
 		host, err := memory.NewDevice(memory.Config{Name: "host", Reserve: 1 << 30})
 		require.NoError(t, err)
 		for _, v := range variants(t, &hostSaver{host}) {
-			t.Run(fmt.Sprintf("%T/%s", model, v.name), func(t *testing.T) {
+			t.Run(name+"/"+v.name, func(t *testing.T) {
 				gotLosses, gotParams := run(&v)
 				require.Equal(t, losses, gotLosses)
 				require.Equal(t, params, gotParams)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"time"
 
@@ -56,7 +55,8 @@ type Phase struct {
 }
 
 // Measure finds the costs of a chain: bytes by dry runs of each block, times by running one block of each sort a few times,
-// on random input, in steps that are rolled back. On a virtual device, where nothing runs, the bytes that a pass allocates
+// on random input, in steps that are rolled back; the median counts. Times differ from run to run. For the same schedule in
+// each, keep the costs, as JSON for instance, and give them to Solve: it depends on them alone. On a virtual device, where nothing runs, the bytes that a pass allocates
 // stand in for its time.
 func Measure(sess *autograd.Session, ln Line) ([]Cost, error) {
 	var costs []Cost
@@ -256,23 +256,28 @@ func (m *meter) backward(s *autograd.Scope, x, y *autograd.Value, g *tensor.Tens
 // errMeasured ends a step that was run for its time only.
 var errMeasured = errors.New("measured")
 
-// repeats is how often a block runs; the shortest time counts.
-const repeats = 8
+// repeats is how often a block runs; the median of its times counts.
+const repeats = 9
 
 // times fills in the times of c.
 func (m *meter) times(c *Cost) error {
 	if m.sess.Dry() {
 		return nil // the bytes that dry counted
 	}
-	for _, p := range c.phases() {
-		p.Time = time.Duration(math.MaxInt64)
-	}
+	var times [6][]time.Duration // of each phase
 	for range repeats {
 		for menu, f := range m.menus(c) {
 			if err := m.run(menu, f); err != nil {
 				return err
 			}
 		}
+		for i, p := range c.phases() {
+			times[i] = append(times[i], p.Time)
+		}
+	}
+	for i, p := range c.phases() {
+		slices.Sort(times[i])
+		p.Time = times[i][repeats/2]
 	}
 	return nil
 }
@@ -287,12 +292,12 @@ func (m *meter) run(menu *Menu, f nn.Forward) error {
 		}
 		start := time.Now()
 		y := f(s, x)
-		menu.Forward.Time = min(menu.Forward.Time, max(1, time.Since(start)))
+		menu.Forward.Time = max(1, time.Since(start))
 		start = time.Now()
 		if y.RequiresGrad() {
 			m.backward(s, x, y, g)
 		}
-		menu.Backward.Time = min(menu.Backward.Time, max(1, time.Since(start)))
+		menu.Backward.Time = max(1, time.Since(start))
 		return errMeasured
 	})
 	if errors.Is(err, errMeasured) {

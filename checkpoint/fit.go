@@ -44,7 +44,7 @@ func Fit(sess *autograd.Session, ln Line, budget int64) (*Fitted, error) {
 	return Solve(costs, budget)
 }
 
-// Solve is Fit for costs that are known. It is the dynamic program of Beaumont et al., "Optimal checkpointing for
+// Solve is Fit for costs that are known: equal costs give equal schedules. It is the dynamic program of Beaumont et al., "Optimal checkpointing for
 // heterogeneous chains: how to train deep neural networks with limited memory" (2019, arXiv:1911.13214), with a menu of three
 // for each block: kept whole, under DearOnly, or within a region of which the input is kept. Instead of one optimum for each
 // of many rounded budgets it has, for each interval of blocks, the whole front of bytes against time, to the byte; a front of

@@ -63,6 +63,7 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	f.StringVar(&o.Row, "row", "", "run this row only: "+strings.Join(ways, ", "))
 	f.StringVar(&o.Data, "data", "", "a file or folder of text (default: Go's own source)")
 	f.Int64Var(&o.Budget, "budget", 0, "bytes that the optimal row's blocks may take (default: what sqrt takes)")
+	f.StringVar(&o.Costs, "costs", "", "folder where measured costs of blocks are kept, a file a depth, so that optimal is the same schedule in each run (default: measure each time)")
 	f.IntVar(&o.Batch, "batch", 32, "sequences an update")
 	f.IntVar(&o.Context, "context", 64, "bytes of text a sequence")
 	f.IntVar(&o.Dim, "dim", 64, "channels")

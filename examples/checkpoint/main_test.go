@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/thimble-ml/thimble/checkpoint"
 	"github.com/thimble-ml/thimble/examples/internal/row"
 )
 
@@ -63,6 +64,40 @@ func TestText(t *testing.T) {
 	for _, line := range strings.Split(out.String(), "\n") {
 		require.LessOrEqual(t, len(line), 160)
 	}
+}
+
+// TestCosts: what is measured once gives the same schedule again, and costs of other blocks are refused.
+func TestCosts(t *testing.T) {
+	dir := t.TempDir()
+	optimal := func(args ...string) (string, error) {
+		var out, errw bytes.Buffer
+		err := depths(context.Background(), append(append(small, "-depths", "6", "-row", "optimal", "-costs", dir, "-json"), args...), &out, &errw)
+		var rows []figures
+		if err == nil {
+			require.NoError(t, json.Unmarshal(out.Bytes(), &rows))
+			return rows[0].Schedule, nil
+		}
+		return "", err
+	}
+	first, err := optimal()
+	require.NoError(t, err)
+	kept, err := os.ReadFile(filepath.Join(dir, "6.json"))
+	require.NoError(t, err)
+	second, err := optimal()
+	require.NoError(t, err)
+	require.Equal(t, first, second)
+
+	var costs []checkpoint.Cost
+	require.NoError(t, json.Unmarshal(kept, &costs))
+	fit, err := checkpoint.Solve(costs, checkpoint.Sqrt(6).Estimate(costs).Peak)
+	require.NoError(t, err)
+	require.Equal(t, first, fit.Schedule.String())
+
+	_, err = optimal("-batch", "3")
+	require.ErrorContains(t, err, "costs in "+filepath.Join(dir, "6.json")+" are those of other blocks: want 6 blocks that take 1536 bytes")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "6.json"), []byte("{"), 0o600))
+	_, err = optimal()
+	require.ErrorContains(t, err, "unexpected end of JSON input")
 }
 
 func TestTrace(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/optim"
-	"github.com/thimble-ml/thimble/tensor"
 )
 
 // ways are the rows.
@@ -32,6 +31,7 @@ type settings struct {
 	Seed                       uint64
 	Threads                    int
 	Data                       string
+	Costs                      string // folder of measured costs; "": measure
 }
 
 // trainer is a row at work.
@@ -132,8 +132,7 @@ func (t *trainer) choose() (schedule string, err error) {
 	case "recursive":
 		t.model.Chain = checkpoint.Chain(checkpoint.Recursive)
 	case "optimal":
-		blocks := checkpoint.LineOf(t.model.Blocks, tensor.Of(tensor.Float32, t.Batch, t.Context, t.Dim))
-		costs, err := checkpoint.Measure(t.sess, blocks)
+		costs, err := t.costs()
 		if err != nil {
 			return "", err
 		}

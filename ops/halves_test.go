@@ -175,3 +175,36 @@ func TestHalvesAreNotCopied(t *testing.T) {
 		require.Len(t, buffers[1], len(buffers[0]), "%v for float32, %v for bfloat16", buffers[0], buffers[1])
 	})
 }
+
+// Gradients that lie on each other's memory, in another order or in part, are not mixed up by tiles: they are those of
+// float32 on the same numbers, up to the roundings of two sums.
+func TestTilesOfOverlappingGradients(t *testing.T) {
+	for name, f := range map[string]func(s *autograd.Scope, x value) value{
+		"transposed": func(s *autograd.Scope, x value) value { return ops.Mul(s, x, ops.Transpose(s, x, 0, 1)) },
+		"itself":     func(s *autograd.Scope, x value) value { return ops.Mul(s, x, x) },
+		"shifted": func(s *autograd.Scope, x value) value {
+			return ops.SwiGLU(s, ops.Slice(s, x, 0, 0, 150), ops.Slice(s, x, 0, 20, 170))
+		},
+		"parts": func(s *autograd.Scope, x value) value {
+			return ops.SwiGLU(s, ops.Slice(s, x, 1, 0, 100), ops.Slice(s, x, 1, 100, 200))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var grads [2]array
+			in := rounded(t, []arg{floats(200, 200)}, tensor.BFloat16)
+			for i, dt := range []tensor.DType{tensor.Float32, tensor.BFloat16} {
+				r := newRig(t, autograd.Config{Workers: 4})
+				x := r.tensor(in[0].values(0), dt)
+				r.ok(func(s *autograd.Scope) {
+					v := s.Input(x)
+					v.RequireGrad()
+					ops.Sum(s, f(s, v)).Backward(s)
+					grads[i] = read(v.Grad())
+				})
+				x.Release()
+				r.close()
+			}
+			require.NoError(t, near(grads[0], grads[1], 0x1p-6, 0x1p-7))
+		})
+	}
+}

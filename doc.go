@@ -9,8 +9,12 @@
 //   - ops: the operations, one a file.
 //   - nn: layers, walking of parameters, state dicts.
 //   - optim: optimizers, schedules, clipping.
-//   - train: gradient accumulation.
-//   - data: datasets.
+//   - amp: autocast, loss scaling.
+//   - checkpoint: recomputation in backward.
+//   - offload: activations, state, parameters and gradients on disk or on another device.
+//   - train: gradient accumulation, trainings that are saved and resumed.
+//   - data: datasets, loaders.
+//   - memory/report: tables, pages, pictures and profiles of what happened to the memory.
 //
 // Start with the program in README.md, or run
 //

@@ -21,6 +21,9 @@ var notMet = map[string]float64{
 // once, and on every one at most 1.02 times where the steps follow a plan. Both come from the dry run.
 func TestArenaOfEveryRung(t *testing.T) {
 	for _, model := range models {
+		if testing.Short() && model != "vit" {
+			continue
+		}
 		c := settings{Model: model, Hidden: 512, Steps: 1, Seed: 1, Threads: 1}
 		p, err := open(context.Background(), c)
 		require.NoError(t, err)

@@ -5,8 +5,8 @@
 //	go run ./examples/ladder -quick     3 steps a rung
 //	go run ./examples/ladder            some hundred steps a rung with three seeds, and accuracy
 //
-// Other tables show techniques one by one, and what the library's defaults are worth. It draws ladder.png. Each rung runs
-// in a process of its own.
+// Without -quick, other tables show techniques one by one, and what the library's defaults are worth. It draws ladder.png.
+// Each rung runs in a process of its own.
 package main
 
 import (
@@ -50,7 +50,7 @@ type options struct {
 func parse(args []string, errw io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("ladder", flag.ContinueOnError)
 	f.SetOutput(errw)
-	f.BoolVar(&o.quick, "quick", false, "3 steps a rung: peaks and loss, no accuracy")
+	f.BoolVar(&o.quick, "quick", false, "3 steps a rung of the first table: peaks and loss, no accuracy")
 	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
 	f.StringVar(&o.table, "table", "", "show this table only: "+strings.Join(tableNames, ", ")+" (the first is the default of -json)")
 	f.StringVar(&o.chart, "chart", "ladder.png", "where to draw the chart; empty: nowhere")
@@ -136,13 +136,13 @@ func ladder(ctx context.Context, args []string, out, errw io.Writer) error {
 	return nil
 }
 
-// tables gives what to run and show: for programs one table, for people all.
+// tables gives what to run and show: for programs and for the hasty one table, for people all.
 func (o options) tables() ([]table, error) {
 	switch {
 	case o.Rung != "":
 		r, err := findRung(o.Model, o.Rung)
 		return []table{{title: "one rung", rungs: []rung{r}}}, err
-	case o.table != "" || o.json:
+	case o.table != "" || o.json || o.quick:
 		name := o.table
 		if name == "" {
 			name = tableNames[0]

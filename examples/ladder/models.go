@@ -89,7 +89,7 @@ func mlpProblem(c settings, train *data.Images) (*problem, []int) {
 // viTProblem is a vision transformer so narrow that its activations are most of its peak.
 func viTProblem(_ settings, train *data.Images) (*problem, []int) {
 	return &problem{
-		batch: 128, lr: 2e-3, sgdLR: 0.1, steps: 250,
+		batch: 128, lr: 2e-3, sgdLR: 0.1, steps: 200,
 		build: func(sess *autograd.Session, dt tensor.DType) (any, nn.Forward, error) {
 			m, err := nn.NewViT(sess, nn.ViTConfig{Image: train.H, Patch: train.H / 4, Channels: 1, Dim: 32, Heads: 2, Layers: 6, Classes: train.Classes, DType: dt})
 			if err != nil {

@@ -27,7 +27,11 @@ func tell(out io.Writer, o options, done []climbed) error {
 		}
 		fmt.Fprintf(out, "\n%s", c.legend())
 	}
-	fmt.Fprintf(out, "\none row: %s -rung NAME\n", o.command())
+	fmt.Fprintf(out, "\none row: %s -rung NAME", o.command())
+	if len(done) == 1 && done[0].name == tableNames[0] {
+		fmt.Fprintf(out, "; other tables: -table %s", strings.Join(tableNames[1:], ", -table "))
+	}
+	fmt.Fprintln(out)
 	return nil
 }
 

@@ -25,6 +25,9 @@ func tell(out io.Writer, o options, done []climbed) error {
 		if err := row.Table(out, c.plain(), c.columns()...); err != nil {
 			return err
 		}
+		if n := c.rows[0].Seeds; n > 1 {
+			fmt.Fprintf(out, "\naccuracy: the mean of %d seeds; without a spread, that of the first, which decides such a row's bits\n", n)
+		}
 		fmt.Fprintf(out, "\n%s", c.legend())
 	}
 	fmt.Fprintf(out, "\none row: %s -rung NAME", o.command())

@@ -18,12 +18,14 @@ type work struct {
 	sh      Shapes
 	sight   sight
 	specs   []tensor.Spec
-	seen    []tensor.Spec // specs as the kernels see them
+	seen    []tensor.Spec // specs as the kernels see them: specs itself, or wide
+	wide    []tensor.Spec
 	vals    []*Value
-	args    []tensor.Tensor // inputs as their values have them
-	temps   []tensor.Tensor // contiguous copies, released after Forward
-	fetched []tensor.Tensor // parameters that live in a Home
-	outs    []tensor.Tensor // outputs not yet handed to a value
+	args    []*tensor.Tensor // inputs as their values have them
+	temps   []tensor.Tensor  // contiguous copies, released after Forward
+	fetched []*tensor.Tensor // parameters that live in a Home
+	outs    []tensor.Tensor  // outputs not yet handed to a value
+	filled  []tensor.Tensor  // what Forward fills in their stead, where that is something else
 	result  []*Value
 	f       Fwd
 }
@@ -73,21 +75,22 @@ func (ss *Session) takeWork(s *Scope, op Op) *work {
 	return w
 }
 
-// end releases what has not been handed over, in a panic too, and gives the room back.
+// end releases what has not been handed over, in a panic too, and gives the room back. The handles of the last op stay in
+// it until the next one's take their place: to clear them would cost more than the few bytes that they keep from Go's
+// collector.
 func (w *work) end() {
 	w.f.close()
 	release(w.temps)
 	release(w.outs)
-	release(w.fetched)
+	for _, t := range w.fetched {
+		t.Release()
+	}
 	if w.node != nil {
 		w.node.unref()
 	}
-	clear(w.vals)
-	clear(w.args)
-	clear(w.result)
-	w.vals, w.args, w.specs, w.seen = w.vals[:0], w.args[:0], w.specs[:0], w.seen[:0]
+	w.vals, w.args, w.specs = w.vals[:0], w.args[:0], w.specs[:0]
 	w.temps, w.outs, w.fetched, w.result = w.temps[:0], w.outs[:0], w.fetched[:0], w.result[:0]
-	w.f.In, w.f.Out = w.f.In[:0], w.f.Out[:0]
+	w.f.In, w.f.Out = w.f.In[:0], nil
 	w.node, w.s = nil, nil
 	w.ss.works = append(w.ss.works, w)
 	w.ss.leave()
@@ -174,19 +177,19 @@ func (w *work) inputs(in []*Value) (need bool) {
 }
 
 // arg is v's tensor; of a parameter in a Home it is fetched, and dropped when the op has ended.
-func (w *work) arg(v *Value) tensor.Tensor {
+func (w *work) arg(v *Value) *tensor.Tensor {
 	switch {
 	case v.par == nil:
-		return v.t
+		return &v.t
 	case v.par.home == nil:
-		return v.par.t
+		return &v.par.t
 	}
 	w.ss.leave()
 	t, err := v.par.Fetch()
 	w.ss.enter(w.site.Op, w.site.Scope)
 	w.failIf(err)
-	w.fetched = append(w.fetched, t)
-	return t
+	w.fetched = append(w.fetched, &t)
+	return &t
 }
 
 // differentiable tells whether an output can have a gradient. Of a comparison's or an arg-max's nothing is recorded.
@@ -201,7 +204,7 @@ func (w *work) differentiable() bool {
 
 // mayWrite refuses in-place operations that would go wrong now; those that spoil a saved value fail at backward.
 func (w *work) mayWrite(need bool) error {
-	v, t := w.vals[0], &w.args[0]
+	v, t := w.vals[0], w.args[0]
 	if v.par != nil && v.par.home != nil {
 		return fmt.Errorf("parameter %s lives in a Home: what is written to the fetched copy would be lost; use Fetch and Store", v.par.name)
 	}
@@ -224,7 +227,7 @@ func (w *work) mayWrite(need bool) error {
 		}
 	}
 	for i := 1; i < len(w.args); i++ {
-		if u := &w.args[i]; t.Overlaps(u) && !t.SameView(u) {
+		if u := w.args[i]; t.Overlaps(u) && !t.SameView(u) {
 			return fmt.Errorf("input %d lies on some of the memory that is written to, in another order: make it contiguous first", i)
 		}
 	}
@@ -273,7 +276,7 @@ func (w *work) saveRefs(inputs bool) error {
 			sl := &n.saved[len(n.saved)-1]
 			var err error
 			if r >= 0 {
-				err = w.s.save(sl, &w.args[r], w.vals[r].par, w.site)
+				err = w.s.save(sl, w.args[r], w.vals[r].par, w.site)
 			} else {
 				err = w.s.save(sl, &w.outs[^r], nil, w.site)
 				w.early(i, r)
@@ -309,7 +312,7 @@ func (v *Value) ofLeaf() bool {
 
 // views makes the outputs of a Viewer, of a contiguous copy of the input if its strides do not allow them.
 func (w *work) views(op Viewer) {
-	x := &w.args[0]
+	x := w.args[0]
 	if r, ok := op.(Reshaper); ok && !r.Fits(x) {
 		_, err := w.ss.contiguous(x, &w.temps, w.site)
 		w.failIf(err)
@@ -328,21 +331,23 @@ func (w *work) compute(op Op, need bool) {
 	}
 	visible := len(w.sh.Out) - w.sh.Hidden
 	for i, sp := range w.sh.Out {
-		var t tensor.Tensor
-		var err error
+		w.outs = append(w.outs, tensor.Tensor{})
+		t := &w.outs[i]
 		switch {
 		case w.rule.InPlace && i == 0:
-			t, err = w.ownCopy()
+			w.failIf(w.ownCopy(t))
 		case i < visible || need:
-			t, err = tensor.Make(w.ss.dev, w.kindOf(i), w.site, sp)
+			w.failIf(t.Init(w.ss.dev, w.kindOf(i), w.site, sp))
 		}
-		w.failIf(err)
-		w.outs = append(w.outs, t)
 	}
-	for i := range w.args {
-		t, err := w.ss.operand(op, &w.sight, &w.args[i], w.vals[i].par != nil, i, w.seen, w.sh.Out, &w.temps, w.site)
+	for i, t := range w.args {
+		if w.asIs(t) {
+			w.f.In = append(w.f.In, *t)
+			continue
+		}
+		seen, err := w.ss.operand(op, &w.sight, t, w.vals[i].par != nil, i, w.seen, w.sh.Out, &w.temps, w.site)
 		w.failIf(err)
-		w.f.In = append(w.f.In, t)
+		w.f.In = append(w.f.In, seen)
 	}
 	w.failIf(w.results())
 	w.f.specs = w.specs
@@ -364,6 +369,11 @@ func (w *work) compute(op Op, need bool) {
 	release(w.temps)
 	w.temps = w.temps[:0]
 	w.remember()
+}
+
+// asIs tells of the inputs that any kernel takes where they lie: what operand would give, known at once.
+func (w *work) asIs(t *tensor.Tensor) bool {
+	return t.IsContiguous() && !w.sight.wide && (!w.rule.Broadcast || t.Spec().SameShape(w.sh.Out[0]))
 }
 
 // operand gives t, which is input i, as the kernels of op want it: of their dtype, expanded, strided, or contiguous, by
@@ -414,7 +424,7 @@ func (w *work) hand(viewer Viewer, need bool) {
 	}
 	visible := len(w.outs) - w.sh.Hidden
 	for i := range w.outs[:visible] {
-		v := w.s.value(w.outs[i], w.rule.Name)
+		v := w.s.value(&w.outs[i], w.rule.Name)
 		w.outs[i] = tensor.Tensor{}
 		if need && v.DType().IsFloat() {
 			v.node, v.nodeGen, v.out, v.grad = w.node, w.node.gen, i, true

@@ -78,7 +78,7 @@ func Grad(s *Scope, v *Value, wrt []*Value, opts ...BackwardOption) []*Value {
 	out := make([]*Value, len(wrt))
 	for i := range p.wrt {
 		if t := &p.wrt[i].t; !t.Empty() {
-			out[i] = s.value(*t, "grad")
+			out[i] = s.value(t, "grad")
 			*t = tensor.Tensor{}
 		}
 	}
@@ -342,7 +342,7 @@ func (p *pass) hooks(n *node) {
 func (p *pass) hook(n *node, h hook) {
 	s, done := p.s.child("ongrad")
 	defer done()
-	g := s.value(*n.grads[h.out].Retain(), "ongrad")
+	g := s.value(n.grads[h.out].Retain(), "ongrad")
 	r := h.f(s, g)
 	if r == nil || r == g {
 		return

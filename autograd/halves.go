@@ -43,7 +43,7 @@ var errMixed = errors.New("want equal dtypes; convert with Cast, or work under a
 
 // look decides how the kernels see the inputs.
 func (w *work) look(op Op) {
-	w.seen, w.sight = append(w.seen[:0], w.specs...), sight{}
+	w.seen, w.sight = w.specs, sight{}
 	p := w.s.m.Cast
 	half, single, double := tensor.Float32, false, false
 	for _, s := range w.specs {
@@ -72,9 +72,11 @@ func (w *work) look(op Op) {
 	if p.On() && w.rule.Cast == CastLow {
 		w.sight.low = p.Low
 	}
-	for i := range w.seen {
-		w.seen[i] = w.sight.spec(w.seen[i])
+	w.wide = w.wide[:0]
+	for _, s := range w.specs {
+		w.wide = append(w.wide, w.sight.spec(s))
 	}
+	w.seen = w.wide
 }
 
 // takesHalves tells whether the kernels see the inputs as they are, those of parameters in Float32 beside halves included.
@@ -155,6 +157,11 @@ func (ss *Session) converted(st *sight, t *tensor.Tensor, temps *[]tensor.Tensor
 
 // results sets what the kernel fills: the outputs, or float32 in their stead.
 func (w *work) results() error {
+	if !w.sight.wide && !w.rule.InPlace {
+		w.f.Out = w.outs
+		return nil
+	}
+	w.filled = w.filled[:0]
 	for i := range w.outs {
 		t := w.outs[i]
 		switch {
@@ -171,19 +178,20 @@ func (w *work) results() error {
 			w.temps = append(w.temps, c)
 			t = c
 		}
-		w.f.Out = append(w.f.Out, t)
+		w.filled = append(w.filled, t)
 	}
+	w.f.Out = w.filled
 	return nil
 }
 
 // round puts what the kernel filled beside the outputs into them: what it saw in float32, and what an in-place operation
 // saw as a contiguous copy.
 func (w *work) round() {
-	if w.ss.Dry() {
+	if w.ss.Dry() || !w.sight.wide && !w.rule.InPlace {
 		return
 	}
 	for i := range w.outs {
-		switch t, filled := &w.outs[i], &w.f.Out[i]; {
+		switch t, filled := &w.outs[i], &w.filled[i]; {
 		case t.Empty() || t.Buffer() == filled.Buffer():
 		case t.DType() != filled.DType():
 			w.ss.convert(t, filled, false)

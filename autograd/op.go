@@ -162,8 +162,9 @@ func (sh *Shapes) Like(s tensor.Spec) { sh.Out = append(sh.Out, s) }
 
 // reset empties sh for the next op. Shapes handed out by Add stay valid: their room is never cut twice.
 func (sh *Shapes) reset() {
-	out, dims := sh.Out[:0], sh.dims
-	*sh = Shapes{Out: out, dims: dims}
+	sh.Out, sh.Hidden, sh.Draws = sh.Out[:0], 0, 0
+	sh.Scratch, sh.Shared, sh.Chunks = 0, 0, 0
+	sh.BwdScratch, sh.BwdShared, sh.BwdChunks = 0, 0, 0
 }
 
 // Fwd is what Forward sees.

@@ -111,20 +111,20 @@ func (w *work) remember() {
 	w.failIf(err)
 }
 
-// ownCopy gives an in-place operation a copy of its first input if a memo keeps that.
-func (w *work) ownCopy() (tensor.Tensor, error) {
-	x := &w.args[0]
+// ownCopy makes y, the output of an in-place operation, its first input, or a copy of it if a memo keeps that.
+func (w *work) ownCopy(y *tensor.Tensor) error {
+	x := w.args[0]
 	m := w.s.m.Memo
 	if m == nil || !m.Keeps(x.Buffer()) {
-		return *x.Retain(), nil
+		*y = *x.Retain()
+		return nil
 	}
-	t, err := tensor.Make(w.ss.dev, memory.Temporary, w.site, x.Spec())
-	if err != nil {
-		return t, err
+	if err := y.Init(w.ss.dev, memory.Temporary, w.site, x.Spec()); err != nil {
+		return err
 	}
-	w.ss.copyTo(&t, x)
+	w.ss.copyTo(y, x)
 	w.ss.plan.touch(x.Buffer())
-	*x = t
+	w.args[0] = y
 	w.vals[0].version-- // the handle is refused from now on, as if its storage had been written to
-	return t, nil
+	return nil
 }

@@ -275,7 +275,7 @@ func (s *Scope) Input(t *tensor.Tensor) *Value {
 	if d := t.Buffer().Device(); d != ss.dev {
 		raisef("input", s.path, "%s is on device %q: want one on the session's device %q", t.Spec(), d.Name(), ss.dev.Name())
 	}
-	return s.value(*t.Retain(), "input")
+	return s.value(t.Retain(), "input")
 }
 
 // Keep detaches v and returns its tensor, counted as Other, that the caller releases. It copies only what the scope does
@@ -301,15 +301,15 @@ func (s *Scope) Keep(v *Value) *tensor.Tensor {
 }
 
 // value makes a value over t, whose reference it takes over.
-func (s *Scope) value(t tensor.Tensor, op string) *Value {
+func (s *Scope) value(t *tensor.Tensor, op string) *Value {
 	ss := s.o.ss
 	if len(ss.values) == 0 {
 		ss.values = make([]Value, 64)
 	}
 	v := &ss.values[0]
 	ss.values = ss.values[1:]
-	v.t, v.ss, v.version, v.site = t, ss, t.Version(), memory.Site{Op: op, Scope: s.path}
-	v.step = ss.stepID
+	v.t, v.ss, v.version = *t, ss, t.Version()
+	v.site, v.step = memory.Site{Op: op, Scope: s.path}, ss.stepID
 	s.take(v)
 	ss.plan.touch(t.Buffer())
 	return v

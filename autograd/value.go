@@ -123,7 +123,7 @@ func (v *Value) Detach(s *Scope) *Value {
 	ss.enter("detach", s.path)
 	defer ss.leave()
 	t := v.Tensor()
-	d := s.value(*t.Retain(), "detach")
+	d := s.value(t.Retain(), "detach")
 	d.version = t.Version()
 	return d
 }

@@ -77,8 +77,12 @@ func addForward[T interface {
 	kernel.Number
 	tensor.Elem
 }](f *autograd.Fwd) {
-	y, a, b := operand.Of[T](&f.Out[0]), operand.Of[T](&f.In[0]), operand.Of[T](&f.In[1])
 	n := f.Out[0].Elems()
+	if n <= kernel.ChunkSize && unstrided(f) {
+		kernel.AddFlat(tensor.Raw[T](&f.Out[0]), tensor.Raw[T](&f.In[0]), tensor.Raw[T](&f.In[1]))
+		return
+	}
+	y, a, b := operand.Of[T](&f.Out[0]), operand.Of[T](&f.In[0]), operand.Of[T](&f.In[1])
 	if n <= kernel.ChunkSize {
 		kernel.Add(y, a, b, 0, n)
 		return
@@ -87,6 +91,16 @@ func addForward[T interface {
 		lo, hi := kernel.Range(n, c)
 		kernel.Add(y, a, b, lo, hi)
 	})
+}
+
+// unstrided tells whether nothing is strided.
+func unstrided(f *autograd.Fwd) bool {
+	for i := range f.In {
+		if !f.In[i].IsContiguous() {
+			return false
+		}
+	}
+	return f.Out[0].IsContiguous()
 }
 
 func (addOp) Backward(*autograd.Bwd) { panic("ops: add passes its gradients on") }

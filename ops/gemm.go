@@ -12,6 +12,10 @@ import (
 
 // gemmWork raises what is asked for to what products of m x k by k x n want, batch of them.
 func gemmWork(scratch, shared *int64, chunks *int, batch, m, n, k int, dt tensor.DType) {
+	if kernel.GEMMTiny(m, n, k) {
+		*chunks = max(*chunks, batch)
+		return
+	}
 	if kernel.GEMMStages(m, n, k) > 0 {
 		*shared = max(*shared, kernel.GEMMShared(m, n, k, dt.Size()))
 		*chunks = max(*chunks, kernel.GEMMMostChunks(m, n, k))
@@ -33,6 +37,10 @@ const wantProducts = 16
 
 // gemm computes one product. shared is what gemmWork asked for.
 func gemm[T kernel.Float](r *autograd.Run, shared []byte, g kernel.GEMM[T]) {
+	if kernel.GEMMTiny(g.M, g.N, g.K) {
+		g.Chunk(nil, 0)
+		return
+	}
 	if kernel.GEMMStages(g.M, g.N, g.K) > 0 {
 		gemmStages(r, shared, g)
 		return
@@ -61,6 +69,10 @@ func gemmStages[T kernel.Float](r *autograd.Run, shared []byte, g kernel.GEMM[T]
 
 // columnSumsWork raises what is asked for to what the sums of the columns of rows x cols want.
 func columnSumsWork(shared *int64, chunks *int, rows, cols int) {
+	if kernel.Chunks(rows*cols) <= 1 {
+		*chunks = max(*chunks, 1)
+		return
+	}
 	p := columnSumsPlan(rows, cols)
 	*shared = max(*shared, p.SharedBytes())
 	*chunks = max(*chunks, p.Chunks())

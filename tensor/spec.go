@@ -3,6 +3,7 @@ package tensor
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 )
@@ -64,15 +65,16 @@ func (s Spec) Validate() error {
 	if !s.DType.Valid() {
 		return fmt.Errorf("tensor: spec %v: unknown dtype", s)
 	}
-	room := math.MaxInt / s.DType.Size()
+	size := uint64(s.DType.Size())
 	for i, n := range s.Shape {
 		if n < 0 {
 			return fmt.Errorf("tensor: spec %v: dim %d is negative", s, i)
 		}
-		if n = max(n, 1); n > room {
+		high, low := bits.Mul64(size, uint64(max(n, 1)))
+		if high > 0 || low > math.MaxInt {
 			return fmt.Errorf("tensor: spec %v: too many elements", s)
 		}
-		room /= n
+		size = low
 	}
 	return nil
 }

@@ -29,18 +29,25 @@ func New(d *memory.Device, k memory.Kind, at memory.Site, s Spec) (*Tensor, erro
 }
 
 // Make is New by value, for engines: nothing is allocated beyond the buffer.
-func Make(d *memory.Device, k memory.Kind, at memory.Site, s Spec) (Tensor, error) {
+func Make(d *memory.Device, k memory.Kind, at memory.Site, s Spec) (t Tensor, err error) {
+	err = t.Init(d, k, at, s)
+	return t, err
+}
+
+// Init makes t, which must be empty, what Make gives: for tensors that lie in an array. After an error it is still empty.
+func (t *Tensor) Init(d *memory.Device, k memory.Kind, at memory.Site, s Spec) error {
 	if err := s.Validate(); err != nil {
-		return Tensor{}, err
+		return err
 	}
 	b, err := d.Alloc(s.Bytes(), k, at)
 	if err != nil {
-		return Tensor{}, err
+		return err
 	}
 	if d.Tracing() {
 		b.Describe(s.String(), "")
 	}
-	return Tensor{buf: b, spec: s}, nil
+	t.buf, t.spec = b, s
+	return nil
 }
 
 // Over is the contiguous tensor that lies at the start of b. It takes no reference. It panics if b is too small.

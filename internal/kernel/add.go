@@ -10,6 +10,10 @@ type Number interface {
 
 // Add fills elements [lo, hi), in row-major order, of dst with a + b. dst may be a or b.
 func Add[T Number](dst, a, b Strided[T], lo, hi int) {
+	if dst.Strides == nil && a.Strides == nil && b.Strides == nil {
+		addFlat(dst.Data[lo:hi], a.Data[lo:hi], b.Data[lo:hi], len(dst.Data))
+		return
+	}
 	var w walk
 	w.start(lo, dst.Shape, dst.Strides, a.Strides, b.Strides)
 	elems := Elems(dst.Shape)
@@ -19,9 +23,7 @@ func Add[T Number](dst, a, b Strided[T], lo, hi int) {
 		d, x, y := dst.Data[w.off[0]:], a.Data[w.off[1]:], b.Data[w.off[2]:]
 		switch {
 		case sd == 1 && sa == 1 && sb == 1:
-			if !addStream(d[:n], x[:n], y[:n], elems) {
-				addRow(d[:n], x[:n], y[:n])
-			}
+			addFlat(d[:n], x[:n], y[:n], elems)
 		case sd == 1 && sa == 1 && sb == 0:
 			addScalarRow(d[:n], x[:n], y[0])
 		case sd == 1 && sa == 0 && sb == 1:
@@ -32,6 +34,16 @@ func Add[T Number](dst, a, b Strided[T], lo, hi int) {
 			}
 		}
 		w.next(n)
+	}
+}
+
+// AddFlat is Add of operands without gaps, to be had without building them.
+func AddFlat[T Number](dst, a, b []T) { addFlat(dst, a, b, len(dst)) }
+
+// addFlat is addRow on a piece of a tensor of that many elements.
+func addFlat[T Number](d, x, y []T, elems int) {
+	if !addStream(d, x, y, elems) {
+		addRow(d, x, y)
 	}
 }
 

@@ -52,7 +52,7 @@ func GEMMChunks(m, n, k int) int {
 // GEMMScratch is the number of bytes that Chunk and Whole want of their lane, for elements of elemSize bytes: room for one
 // block of op(A) and for a group of columns of one of op(B). It is at most 256 KiB for float32 and twice that for float64.
 func GEMMScratch(m, n, k int, elemSize int) int64 {
-	if m <= 0 || n <= 0 || k <= 0 {
+	if m <= 0 || n <= 0 || k <= 0 || GEMMTiny(m, n, k) {
 		return 0
 	}
 	rows, cols := even(m, gemmMaxRows, 1), min(n, gemmGroup)
@@ -64,11 +64,11 @@ func GEMMScratch(m, n, k int, elemSize int) int64 {
 // two calls that run at the same time must not share it.
 func (g *GEMM[T]) Chunk(scratch []byte, chunk int) {
 	g.check(len(scratch))
-	if n := GEMMChunks(g.M, g.N, g.K); chunk < 0 || chunk >= n {
-		panic(fmt.Sprintf("kernel: GEMM: chunk %d of %d", chunk, n))
-	}
 	rows, cols := gemmTile(g.M, g.N, g.K)
-	across := ceilDiv(g.N, cols)
+	down, across := ceilDiv(g.M, rows), ceilDiv(g.N, cols)
+	if chunk < 0 || chunk >= down*across {
+		panic(fmt.Sprintf("kernel: GEMM: chunk %d of %d", chunk, down*across))
+	}
 	g.block(scratch, chunk/across*rows, chunk%across*cols, rows, cols)
 }
 
@@ -91,6 +91,10 @@ func (g *GEMM[T]) block(scratch []byte, i, j, rows, cols int) {
 	t := gemmBlock{i: i, j: j, rows: min(rows, g.M-i), cols: min(cols, g.N-j)}
 	if g.K == 0 {
 		g.empty(t)
+		return
+	}
+	if GEMMTiny(g.M, g.N, g.K) {
+		g.computeTiny(t)
 		return
 	}
 	if v, ok := g.asVector(t); ok {

@@ -30,7 +30,7 @@ func gemmTile(m, n, k int) (rows, cols int) {
 // tileOf cuts a product into tiles that are at most so large.
 func tileOf(m, n, k, mostRows, mostCols int) (rows, cols int) {
 	rows, cols = even(m, mostRows, 1), even(n, mostCols, 1)
-	for ceilDiv(m, rows)*ceilDiv(n, cols) < gemmWantChunks && rows*cols*k >= 2*gemmMinWork {
+	for rows*cols*k >= 2*gemmMinWork && ceilDiv(m, rows)*ceilDiv(n, cols) < gemmWantChunks {
 		// Columns first: what is packed of B is then packed once, whatever the number of chunks.
 		if cols >= rows {
 			cols = ceilDiv(cols, 2)
@@ -87,7 +87,12 @@ func (s gemmPanels) full() int {
 func (s gemmPanels) room() int { return s.count * gemmRows }
 
 // even cuts n into as few parts as blocks of size at most would, but of nearly equal size: a multiple of unit.
-func even(n, most, unit int) int { return roundUp(ceilDiv(n, ceilDiv(n, most)), unit) }
+func even(n, most, unit int) int {
+	if n > most {
+		n = ceilDiv(n, ceilDiv(n, most))
+	}
+	return roundUp(n, unit)
+}
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 

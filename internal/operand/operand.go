@@ -7,7 +7,13 @@ import (
 )
 
 // Of gives t as a kernel's strided operand. It is a view, valid as long as t; on a virtual device its Data is nil.
-func Of[T tensor.Elem](t *tensor.Tensor) kernel.Strided[T] { return over(t, tensor.Raw[T](t)) }
+func Of[T tensor.Elem](t *tensor.Tensor) kernel.Strided[T] {
+	o := kernel.Strided[T]{Data: tensor.Raw[T](t), Shape: t.Shape()}
+	if !t.IsContiguous() {
+		o.Strides = t.Strides()
+	}
+	return o
+}
 
 // Words is Of for code that moves elements by their size alone: W is as large as an element of t, whatever that is.
 func Words[W uint8 | uint16 | uint32 | uint64](t *tensor.Tensor) kernel.Strided[W] {
@@ -15,11 +21,7 @@ func Words[W uint8 | uint16 | uint32 | uint64](t *tensor.Tensor) kernel.Strided[
 	if mem := t.Buffer().Bytes(); mem != nil && t.Elems() > 0 {
 		data = kernel.View[W](mem[t.Offset()*t.DType().Size():])
 	}
-	return over(t, data)
-}
-
-func over[T any](t *tensor.Tensor, data []T) kernel.Strided[T] {
-	o := kernel.Strided[T]{Data: data, Shape: t.Shape()}
+	o := kernel.Strided[W]{Data: data, Shape: t.Shape()}
 	if !t.IsContiguous() {
 		o.Strides = t.Strides()
 	}

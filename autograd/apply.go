@@ -253,7 +253,7 @@ func (w *work) record(op Op, viewer Viewer) {
 		n.grads = append(n.grads, tensor.Tensor{})
 	}
 	for i, v := range w.vals {
-		n.in = append(n.in, edge{node: v.node, out: v.out, par: v.par, grad: v.RequiresGrad(), spec: w.specs[i]})
+		n.in = append(n.in, edge{node: v.node, out: int(v.out), par: v.par, grad: v.RequiresGrad(), spec: w.specs[i]})
 		if v.node != nil {
 			v.node.refs++
 		}
@@ -427,7 +427,7 @@ func (w *work) hand(viewer Viewer, need bool) {
 		v := w.s.value(&w.outs[i], w.rule.Name)
 		w.outs[i] = tensor.Tensor{}
 		if need && v.DType().IsFloat() {
-			v.node, v.nodeGen, v.out, v.grad = w.node, w.node.gen, i, true
+			v.node, v.nodeGen, v.out, v.grad = w.node, w.node.gen, int32(i), true
 			w.node.refs++
 		}
 		if viewer != nil {

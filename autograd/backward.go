@@ -65,7 +65,7 @@ func Grad(s *Scope, v *Value, wrt []*Value, opts ...BackwardOption) []*Value {
 		if !w.RequiresGrad() {
 			raisef("grad", s.path, "wrt[%d], %s made by %s, does not require a gradient", i, w.Spec(), w.site)
 		}
-		p.wrt = append(p.wrt, target{node: w.node, out: w.out, par: w.par})
+		p.wrt = append(p.wrt, target{node: w.node, out: int(w.out), par: w.par})
 	}
 	defer func() {
 		for i := range p.wrt {
@@ -244,7 +244,7 @@ func (p *pass) target(n *node, out int, par *Param) *target {
 // start puts the gradient of the root in place.
 func (p *pass) start(v *Value) {
 	n := v.node
-	e := edge{node: n, out: v.out, grad: true, spec: v.Spec()}
+	e := edge{node: n, out: int(v.out), grad: true, spec: v.Spec()}
 	n.apart = n.apart || n.view != nil
 	site := memory.Site{Op: "backward", Scope: v.site.Scope}
 	p.ss.begins(site, false)

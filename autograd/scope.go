@@ -234,7 +234,7 @@ func (s *Scope) adopt(v *Value) {
 
 // take makes s the owner of v.
 func (s *Scope) take(v *Value) {
-	v.own, v.ownGen, v.at = s.o, s.o.gen, len(s.o.values)
+	v.own, v.ownGen, v.at = s.o, s.o.gen, int32(len(s.o.values))
 	s.o.values = append(s.o.values, v)
 }
 

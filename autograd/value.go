@@ -14,19 +14,19 @@ type Value struct {
 	t       tensor.Tensor
 	ss      *Session
 	own     *owner // nil: a parameter's
-	ownGen  uint32
-	at      int // in own.values
 	node    *node
-	nodeGen uint32
-	out     int // which output of node
 	par     *Param
-	grad    bool // requires a gradient
-	freed   bool
-	many    bool   // one of several views that an op returned
-	untrack bool   // a view made under NoGrad of a value that requires a gradient
-	version uint32 // of the storage when v was made
-	step    uint64
 	site    memory.Site
+	step    uint64
+	at      int32 // in own.values
+	out     int32 // which output of node
+	ownGen  uint32
+	nodeGen uint32
+	version uint32 // of the storage when v was made
+	grad    bool   // requires a gradient
+	freed   bool
+	many    bool // one of several views that an op returned
+	untrack bool // a view made under NoGrad of a value that requires a gradient
 }
 
 // Spec gives dtype and shape.
@@ -173,7 +173,7 @@ func (v *Value) OnGrad(f func(s *Scope, g *Value) *Value) {
 	if v.node == nil {
 		raisef("ongrad", v.site.Scope, "%s made by %s does not require a gradient", v.Spec(), v.site)
 	}
-	v.node.hooks = append(v.node.hooks, hook{out: v.out, f: f})
+	v.node.hooks = append(v.node.hooks, hook{out: int(v.out), f: f})
 }
 
 // present is &t, or nil if t is the zero Tensor.

@@ -30,9 +30,9 @@ func wantFloats(in ...tensor.Spec) error {
 // wantFactors is wantFloats of an op whose kernels take half types as they are: halves of one type, beside which autocast
 // leaves parameters in Float32. It gives the dtype of the result.
 func wantFactors(in ...tensor.Spec) (dt tensor.DType, err error) {
-	for _, s := range in {
-		if isHalf(s.DType) {
-			dt = s.DType
+	for i := range in {
+		if isHalf(in[i].DType) {
+			dt = in[i].DType
 		}
 	}
 	if !isHalf(dt) {

@@ -33,9 +33,9 @@ func isHalf(dt tensor.DType) bool { return dt == tensor.Float16 || dt == tensor.
 
 // half is the half type among them, or else Float32.
 func (d dtypes) half() tensor.DType {
-	for _, dt := range d {
-		if isHalf(dt) {
-			return dt
+	for i := range d {
+		if isHalf(d[i]) {
+			return d[i]
 		}
 	}
 	return tensor.Float32

@@ -64,6 +64,10 @@ func GEMMScratch(m, n, k int, elemSize int) int64 {
 // two calls that run at the same time must not share it.
 func (g *GEMM[T]) Chunk(scratch []byte, chunk int) {
 	g.check(len(scratch))
+	if chunk == 0 && GEMMTiny(g.M, g.N, g.K) {
+		g.computeTiny(gemmBlock{rows: g.M, cols: g.N})
+		return
+	}
 	rows, cols := gemmTile(g.M, g.N, g.K)
 	down, across := ceilDiv(g.M, rows), ceilDiv(g.N, cols)
 	if chunk < 0 || chunk >= down*across {

@@ -5,6 +5,20 @@ import (
 	"github.com/thimble-ml/thimble/ops"
 )
 
+// activationOf tells which function of ops a module is, if a linear layer can apply it.
+func activationOf(m Module) (act ops.Activation, ok bool) {
+	switch m := m.(type) {
+	case ReLU:
+		return ops.ActReLU, true
+	case GELU:
+		if m.Tanh {
+			return ops.ActGELUTanh, true
+		}
+		return ops.ActGELU, true
+	}
+	return 0, false
+}
+
 // ReLU is max(x, 0), torch.nn.ReLU. For backward it keeps one bit an element.
 type ReLU struct {
 	// InPlace writes over the input, whose buffer the result takes over. It may stand behind a layer that does not save its

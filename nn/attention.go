@@ -82,17 +82,18 @@ func zeroIf(weight Init) Init {
 
 // Forward takes x [B T C] and gives [B T C].
 func (m *MultiHeadAttention) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
-	return m.forward(s, x, nil, false)
+	return m.forward(s, x, nil, false, nil)
 }
 
-// forward is Forward; tokens go on behind those in cache, if there is one, and mine says to free x when it has been used.
-func (m *MultiHeadAttention) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value {
+// forward is Forward; tokens go on behind those in cache, if there is one, mine says to free x when it has been used, and r is
+// added to what comes out, unless it is nil.
+func (m *MultiHeadAttention) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool, r *autograd.Value) *autograd.Value {
 	return s.Do("attn", func(s *autograd.Scope) *autograd.Value {
 		y := s.Do("", func(s *autograd.Scope) *autograd.Value { // ends queries, keys and values
 			q, k, v := m.split(s, x, cache.filled(), mine)
 			return cache.attend(s, q, k, v, ops.AttentionConfig{Causal: m.Causal, Dropout: m.Drop})
 		})
-		return m.Proj.Forward(s, y)
+		return m.Proj.forwardAdd(s, y, r)
 	})
 }
 

@@ -40,3 +40,11 @@ func NewLinear(sess *autograd.Session, in, out int, cfg ...LinearConfig) (*Linea
 func (l *Linear) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 	return ops.Linear(s, x, value(l.Weight), value(l.Bias))
 }
+
+// forwardAdd is Forward and then r added, unless it is nil.
+func (l *Linear) forwardAdd(s *autograd.Scope, x, r *autograd.Value) *autograd.Value {
+	if r == nil {
+		return l.Forward(s, x)
+	}
+	return ops.LinearAdd(s, x, value(l.Weight), value(l.Bias), r)
+}

@@ -183,14 +183,20 @@ func (l *LlamaLayer) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Val
 func (l *LlamaLayer) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value {
 	y := s.Do("attention", func(s *autograd.Scope) *autograd.Value {
 		h := l.InputLayernorm.Forward(s, x)
-		return residual(s, l.SelfAttn.forward(s, h, cache, true), x)
+		if s.Modes().NoGrad {
+			return l.SelfAttn.forward(s, h, cache, true, x)
+		}
+		return residual(s, l.SelfAttn.forward(s, h, cache, true, nil), x)
 	})
 	if mine {
 		s.Free(x)
 	}
 	z := s.Do("mlp", func(s *autograd.Scope) *autograd.Value {
 		h := l.PostAttentionLayernorm.Forward(s, y)
-		return residual(s, l.MLP.forward(s, h, true), y)
+		if s.Modes().NoGrad {
+			return l.MLP.forward(s, h, true, y)
+		}
+		return residual(s, l.MLP.forward(s, h, true, nil), y)
 	})
 	s.Free(y)
 	return z
@@ -198,11 +204,12 @@ func (l *LlamaLayer) forward(s *autograd.Scope, x *autograd.Value, cache *layerC
 
 // Forward takes x [B T C] and gives [B T C].
 func (a *LlamaAttention) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
-	return a.forward(s, x, nil, false)
+	return a.forward(s, x, nil, false, nil)
 }
 
-// forward is Forward; tokens go on behind those in cache, if there is one, and mine says to free x when it has been used.
-func (a *LlamaAttention) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value {
+// forward is Forward; tokens go on behind those in cache, if there is one, mine says to free x when it has been used, and r is
+// added to what comes out, unless it is nil.
+func (a *LlamaAttention) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool, r *autograd.Value) *autograd.Value {
 	b, t, d := x.Dim(0), x.Dim(1), x.Dim(2)/a.heads
 	part := func(s *autograd.Scope, l *Linear, heads int) *autograd.Value {
 		return s.Do("", func(s *autograd.Scope) *autograd.Value { return ops.Reshape(s, l.Forward(s, x), b, t, heads, d) })
@@ -220,24 +227,39 @@ func (a *LlamaAttention) forward(s *autograd.Scope, x *autograd.Value, cache *la
 			}
 			return cache.attend(s, q, k, v, ops.AttentionConfig{Causal: true})
 		})
-		return a.OProj.Forward(s, y)
+		return a.OProj.forwardAdd(s, y, r)
 	})
 }
 
 // Forward takes x [... C] and gives [... C].
 func (m *LlamaMLP) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
-	return m.forward(s, x, false)
+	return m.forward(s, x, false, nil)
 }
 
-// forward is Forward; mine says to free x when it has been used.
-func (m *LlamaMLP) forward(s *autograd.Scope, x *autograd.Value, mine bool) *autograd.Value {
+// forward is Forward; mine says to free x when it has been used, and r is added to what comes out, unless it is nil.
+func (m *LlamaMLP) forward(s *autograd.Scope, x *autograd.Value, mine bool, r *autograd.Value) *autograd.Value {
 	return s.Do("ffn", func(s *autograd.Scope) *autograd.Value {
-		g, u := m.GateProj.Forward(s, x), m.UpProj.Forward(s, x)
+		return m.DownProj.forwardAdd(s, m.gated(s, x, mine), r)
+	})
+}
+
+// gated is silu(gate(x)) * up(x). Under NoGrad what up gives is never made.
+func (m *LlamaMLP) gated(s *autograd.Scope, x *autograd.Value, mine bool) (h *autograd.Value) {
+	free := func() {
 		if mine {
 			s.Free(x)
 		}
-		h := ops.SwiGLU(s, g, u)
-		s.Free(g, u)
-		return m.DownProj.Forward(s, h)
-	})
+	}
+	g := m.GateProj.Forward(s, x)
+	if s.Modes().NoGrad {
+		h = ops.LinearSwiGLU(s, x, value(m.UpProj.Weight), value(m.UpProj.Bias), g)
+		free()
+	} else {
+		u := m.UpProj.Forward(s, x)
+		free()
+		h = ops.SwiGLU(s, g, u)
+		s.Free(u)
+	}
+	s.Free(g)
+	return h
 }

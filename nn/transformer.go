@@ -65,18 +65,33 @@ func (b *Block) Forward(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 
 // forward is Forward; tokens go on behind those in cache, if there is one, and mine says to free x when it has been used.
 func (b *Block) forward(s *autograd.Scope, x *autograd.Value, cache *layerCache, mine bool) *autograd.Value {
+	sums := b.sums(s)
 	y := s.Do("attention", func(s *autograd.Scope) *autograd.Value {
-		a := b.MultiHeadAttention.forward(s, b.LN1.Forward(s, x), cache, true)
-		return b.add(s, a, x)
+		h := b.LN1.Forward(s, x)
+		if sums {
+			return b.MultiHeadAttention.forward(s, h, cache, true, x)
+		}
+		return b.add(s, b.MultiHeadAttention.forward(s, h, cache, true, nil), x)
 	})
 	if mine {
 		s.Free(x)
 	}
 	z := s.Do("mlp", func(s *autograd.Scope) *autograd.Value {
-		return b.add(s, Sequential{b.LN2, b.FC, GELU{Tanh: true}, b.Out}.Forward(s, y), y)
+		mlp := Sequential{b.LN2, b.FC, GELU{Tanh: true}, b.Out}
+		if sums {
+			h := mlp[:3].Forward(s, y)
+			return s.Do("3", func(s *autograd.Scope) *autograd.Value { return b.Out.forwardAdd(s, h, y) })
+		}
+		return b.add(s, mlp.Forward(s, y), y)
 	})
 	s.Free(y)
 	return z
+}
+
+// sums tells whether the layers that write to the residual stream add it to what they give: nothing comes in between, and no
+// gradient is recorded, in whose history the addition is an op of its own.
+func (b *Block) sums(s *autograd.Scope) bool {
+	return s.Modes().NoGrad && (b.Dropout.P == 0 || !s.Training())
 }
 
 // add is dropout(h) + x, written over h, which nothing has saved.

@@ -17,7 +17,7 @@ type Entry struct {
 // EntryIn is an input of an op.
 type EntryIn struct {
 	Name    string
-	Integer bool // numbers of classes or rows, which have no gradient
+	Integer bool // numbers of classes or rows, or of an op that is never recorded: it has no gradient
 }
 
 // EntryOut is an output of an op.
@@ -37,6 +37,7 @@ func Catalog() []Entry {
 		shapeEntries(),
 		reductionEntries(),
 		headEntries(),
+		fusedEntries(),
 	)
 }
 

@@ -18,12 +18,14 @@ type mat struct {
 	trans bool
 }
 
-// multiplication is c = a b + bias, or is added to c.
+// multiplication is c = a b + bias, or is added to c. What comes of it goes through the epilogue, which may read with.
 type multiplication struct {
-	m, n, k int
-	a, b, c mat
-	add     bool
-	bias    *tensor.Tensor // or nil
+	m, n, k  int
+	a, b, c  mat
+	add      bool
+	bias     *tensor.Tensor // or nil
+	epilogue kernel.Epilogue
+	with     mat
 }
 
 // dtypes are those of the three matrices of a product.
@@ -118,6 +120,9 @@ func floats[T interface {
 	if p.bias != nil {
 		g.Bias = tensor.Data[T](p.bias)
 	}
+	if g.Epilogue = p.epilogue; p.with.t != nil {
+		g.With, g.LDW = tensor.Raw[T](p.with.t), p.with.ld
+	}
 	return g
 }
 
@@ -128,6 +133,9 @@ func (p *multiplication) mixed() kernel.MixedGEMM {
 	g := kernel.MixedGEMM{M: p.m, N: p.n, K: p.k, Add: p.add, A: p.a.mixed(half), B: p.b.mixed(half), C: p.c.mixed(half)}
 	if p.bias != nil {
 		g.Bias = mat{t: p.bias}.mixed(half)
+	}
+	if g.Epilogue = p.epilogue; p.with.t != nil {
+		g.With = p.with.mixed(half)
 	}
 	return g
 }

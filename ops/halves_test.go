@@ -114,6 +114,9 @@ func TestHalvesAreRoundedOnce(t *testing.T) {
 	for dt, eps := range halfTypes {
 		t.Run(dt.String(), func(t *testing.T) {
 			nativeRows(t, func(t *testing.T, r *row, large []arg) {
+				if r.unrecorded {
+					t.Skip("two ops in one, each rounds: TestFusedHasTheBitsOfTwoOps")
+				}
 				in := rounded(t, large, dt)
 				wide, half := r.job(t, autograd.Config{}, in, tensor.Float32, plain), r.job(t, autograd.Config{}, in, dt, plain)
 				for k, s := range half.seeds {

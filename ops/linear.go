@@ -60,14 +60,20 @@ func (o linearOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	return nil
 }
 
-func (linearOp) Forward(f *autograd.Fwd) {
+func (o linearOp) Forward(f *autograd.Fwd) {
+	p := o.product(f)
+	multiply(&f.Run, &p)
+}
+
+// product is what Forward computes.
+func (o linearOp) product(f *autograd.Fwd) multiplication {
 	x, w, y := &f.In[0], &f.In[1], &f.Out[0]
 	rows, k := matrix(x.Spec(), 1)
 	p := multiplication{m: rows, n: w.Dim(0), k: k, a: mat{x, k, false}, b: mat{w, k, true}, c: mat{y, w.Dim(0), false}}
-	if len(f.In) > 2 {
+	if o.bias {
 		p.bias = &f.In[2]
 	}
-	multiply(&f.Run, &p)
+	return p
 }
 
 func (o linearOp) Backward(b *autograd.Bwd) {

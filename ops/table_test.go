@@ -26,6 +26,8 @@ type row struct {
 	// bytes how much that is for in, in float32.
 	keeps string
 	bytes int64
+
+	unrecorded bool // the op is never recorded: the call is one without gradients
 }
 
 // arg is an input: random numbers of order one, or indices.
@@ -170,6 +172,7 @@ var table = slices.Concat(
 	reductionRows,
 	headRows,
 	inPlaceRows,
+	fusedRows,
 )
 
 // basicRows are linear, matmul, add, relu, gelu, layer norm, cross-entropy, dropout, embedding, slice and split.

@@ -13,7 +13,8 @@ type Float interface{ float32 | float64 }
 //	C[M N] = op(A)[M K] * op(B)[K N]   (+ Bias[N], on every row)   (+ C, if Add)
 //
 // on row-major matrices with leading dimensions: element (i, j) of C is C[i*LDC+j]. op(A) is A, stored [M K], or with
-// TransA its transpose, stored [K M]; likewise B, stored [K N] or with TransB [N K]. C must not overlap the others.
+// TransA its transpose, stored [K M]; likewise B, stored [K N] or with TransB [N K]. C must not overlap the others. What has
+// been added up goes through the [Epilogue], which may read With[M N].
 //
 // There are three ways to compute it, with the same bits. Whole does all in one go. Chunk computes one of [GEMMChunks] tiles
 // of C completely, and alone, so that the calls may run in any order and on any goroutines. Stage is for large products
@@ -37,6 +38,10 @@ type GEMM[T Float] struct {
 	LDC     int
 	Add     bool
 	Bias    []T // of length N, or nil
+
+	Epilogue Epilogue
+	With     []T
+	LDW      int
 }
 
 // GEMMChunks is the number of tiles that the product is cut into. It depends on the shape only, never on who computes:
@@ -95,19 +100,14 @@ func (g *GEMM[T]) block(scratch []byte, i, j, rows, cols int) {
 	t := gemmBlock{i: i, j: j, rows: min(rows, g.M-i), cols: min(cols, g.N-j)}
 	if g.K == 0 {
 		g.empty(t)
-		return
-	}
-	if GEMMTiny(g.M, g.N, g.K) {
+	} else if GEMMTiny(g.M, g.N, g.K) {
 		g.computeTiny(t)
-		return
-	}
-	if v, ok := g.asVector(t); ok {
+	} else if v, ok := g.asVector(t); ok {
 		g.computeVector(v, t, View[T](scratch))
-		return
-	}
-	if !computeFast(g, t, scratch) {
+	} else if !computeFast(g, t, scratch) {
 		g.compute(t, View[T](scratch))
 	}
+	g.finish(t)
 }
 
 // gemmBlock is a tile of C.
@@ -222,6 +222,7 @@ func (g *GEMM[T]) checkOperands() {
 	if g.Bias != nil && len(g.Bias) < g.N {
 		panic(fmt.Sprintf("kernel: GEMM: Bias has %d elements, want %d", len(g.Bias), g.N))
 	}
+	g.checkEpilogue()
 }
 
 // checkMatrix panics unless a matrix of rows x cols, or its transpose, fits in n elements with leading dimension ld.

@@ -8,7 +8,7 @@ import "fmt"
 //
 // Halves of A and B are widened, which is exact, a block at a time, as they are packed. All sums are float32's and in GEMM's
 // order; where C is of a half type each element is rounded once, to nearest even, from the sum over all of K with Bias and the
-// old C in it. So the values are those of a GEMM of widened operands, rounded.
+// old C in it. So the values are those of a GEMM of widened operands, rounded; an [Epilogue] then is rounded once more.
 //
 // There are two ways to compute it, with the same bits: Chunk, or Sum, computes one of [MixedGEMMChunks] tiles of C; Stage is
 // for large products, as GEMM's is (gemm_mixed_stages.go).
@@ -17,6 +17,9 @@ type MixedGEMM struct {
 	A, B, C Mixed
 	Add     bool
 	Bias    Mixed // a row of N, or nothing
+
+	Epilogue Epilogue
+	With     Mixed
 }
 
 // Mixed is a matrix of float32 or, where Bits is not nil, of a half type.
@@ -115,6 +118,7 @@ func (g *MixedGEMM) Sum(scratch []byte, chunk, terms int, term func(i int) (a, b
 			each.Add, each.Bias = true, nil
 		}
 	}
+	g.finish(each.C, each.LDC, t)
 	g.C.close(c, t)
 }
 
@@ -200,6 +204,9 @@ func (g *MixedGEMM) check() {
 	checkMatrix("C", g.C.elems(), g.C.LD, g.M, g.N, false)
 	if n := g.Bias.elems(); n > 0 && n < g.N {
 		panic(fmt.Sprintf("kernel: MixedGEMM: Bias has %d elements, want %d", n, g.N))
+	}
+	if g.Epilogue.reads() {
+		checkMatrix("With", g.With.elems(), g.With.LD, g.M, g.N, false)
 	}
 }
 

@@ -136,6 +136,7 @@ func (g *MixedGEMM) multiplyChunk(t *gemmStage, a, b, sums, room []float32, last
 		a: a, b: b[j*t.depth:], depth: t.depth, first: t.k == 0, panels: panels, p0: p0, p1: p1, i: -r0, cols: tile.cols,
 	})
 	if last {
+		g.finish(each.C, each.LDC, tile)
 		g.C.close(room, tile)
 	}
 }

@@ -174,8 +174,12 @@ func (g *GEMM[T]) multiplyChunk(t *gemmStage, a, b []T, chunk int) {
 	n, cols := t.tile()
 	across := ceilDiv(t.cols, cols)
 	p, j := chunk/across*n, chunk%across*cols
-	g.multiply(&gemmTask[T]{
+	task := gemmTask[T]{
 		a: a, b: b[j*t.depth:], depth: t.depth, first: t.k == 0,
 		panels: panels, p0: p, p1: min(panels.count, p+n), i: t.i, j: t.j + j, cols: min(cols, t.cols-j),
-	})
+	}
+	g.multiply(&task)
+	if lo, hi := task.rows(); t.k+t.depth == g.K {
+		g.finish(gemmBlock{t.i + lo, task.j, hi - lo, task.cols})
+	}
 }

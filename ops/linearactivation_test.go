@@ -69,7 +69,7 @@ func TestFusedWithGradientsIsTwoOps(t *testing.T) {
 				old := j.dev.SetTrace(func(e memory.Event) {
 					events = append(events, memory.Event{Act: e.Act, Addr: e.Addr, Bytes: e.Bytes, Live: e.Live, Kind: e.Kind, Site: e.Site, Phase: e.Phase})
 				})
-				defer j.dev.SetTrace(old)
+				defer func() { j.dev.SetTrace(old) }()
 				j.ok(func(s *autograd.Scope) {
 					y := call(s, j.inputs(s, true))
 					y.Backward(s, autograd.WithGrad(j.seeds[0]))

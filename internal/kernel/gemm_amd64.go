@@ -14,48 +14,18 @@ const (
 	avxStep = 8 // of k, that rows are transposed by
 )
 
-// gemmSweep6x16 computes C[6 16] = A[6 k] B[k 16] for one panel of rows after the other, plus bias[16] unless nil, plus C if
-// add. Element (i, l) of A is at a[i*row+l*step], and the next panel at a[next]; element (l, j) of B at b[l*ldb+j]. C, of
+// gemmSweep16 computes C[rows 16] = A[rows k] B[k 16] for one panel of up to six rows after the other, plus bias[16] unless nil,
+// plus C if add. Element (i, l) of A is at a[i*row+l*step], and the next panel at a[next]; element (l, j) of B at b[l*ldb+j]. C, of
 // leading dimension ldc, goes on with the next panel's rows. Products are added in ascending order of k, fused. Unless mask is
-// nil it is one of 16 and says which columns of C exist. k and panels are at least 1.
+// nil it is one of 16 and says which columns of C exist. rows, k and panels are at least 1.
 //
 //go:noescape
-func gemmSweep6x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+func gemmSweep16(rows, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
 
-// The others are the same for less rows, or for 8 columns.
-
+// gemmSweep8 is gemmSweep16 for 8 columns.
+//
 //go:noescape
-func gemmSweep6x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-
-//go:noescape
-func gemmSweep5x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-
-//go:noescape
-func gemmSweep5x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-
-//go:noescape
-func gemmSweep4x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-
-//go:noescape
-func gemmSweep4x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-
-//go:noescape
-func gemmSweep3x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-
-//go:noescape
-func gemmSweep3x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-
-//go:noescape
-func gemmSweep2x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-
-//go:noescape
-func gemmSweep2x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-
-//go:noescape
-func gemmSweep1x16(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-
-//go:noescape
-func gemmSweep1x8(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+func gemmSweep8(rows, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
 
 // gemmPackRows6 packs 8*eights elements of up to six rows, at least one, into a panel of six, whose missing rows are the
 // last one again.
@@ -269,40 +239,13 @@ func sweepAVX2(g *GEMM[float32], t *gemmTask[float32], rows rowsAVX2, b *float32
 	}
 }
 
-// sweep is the function for panels of a height and a number of columns. (Chosen by a variable, assembly would move its
-// arguments to the heap.)
+// sweep is gemmSweep16, or gemmSweep8 where that is enough.
 func sweep(height, cols, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool) {
 	if cols <= 8 {
-		switch height {
-		case 1:
-			gemmSweep1x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-		case 2:
-			gemmSweep2x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-		case 3:
-			gemmSweep3x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-		case 4:
-			gemmSweep4x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-		case 5:
-			gemmSweep5x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-		case 6:
-			gemmSweep6x8(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-		}
+		gemmSweep8(height, k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
 		return
 	}
-	switch height {
-	case 1:
-		gemmSweep1x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-	case 2:
-		gemmSweep2x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-	case 3:
-		gemmSweep3x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-	case 4:
-		gemmSweep4x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-	case 5:
-		gemmSweep5x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-	case 6:
-		gemmSweep6x16(k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
-	}
+	gemmSweep16(height, k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
 }
 
 // packRowsAVX2 packs panels p0 to p1 of rows of op(A).

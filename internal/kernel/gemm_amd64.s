@@ -4,23 +4,34 @@
 
 #include "textflag.h"
 
-// func gemmSweep1x16(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+// func gemmSweep16(rows int, k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
 // Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep1x16(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+TEXT ·gemmSweep16(SB), NOSPLIT, $0-105
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x06
+	JE   rows6
+	CMPQ AX, $0x05
+	JE   rows5
+	CMPQ AX, $0x04
+	JE   rows4
+	CMPQ AX, $0x03
+	JE   rows3
+	CMPQ AX, $0x02
+	JE   rows2
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x02, R9
 
-panel:
+panel1:
 	MOVQ       DX, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
@@ -28,11 +39,11 @@ panel:
 	MOVQ       CX, R10
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
-	MOVQ       k+0(FP), R11
+	MOVQ       k+8(FP), R11
 	SHRQ       $0x02, R11
-	JZ         rest
+	JZ         rest1
 
-four:
+four1:
 	VMOVUPS      (R10), Y2
 	VMOVUPS      32(R10), Y3
 	ADDQ         SI, R10
@@ -62,14 +73,14 @@ four:
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         BX, R9
 	DECQ         R11
-	JNZ          four
+	JNZ          four1
 
-rest:
-	MOVQ k+0(FP), R11
+rest1:
+	MOVQ k+8(FP), R11
 	ANDQ $0x03, R11
-	JZ   summed
+	JZ   summed1
 
-one:
+one1:
 	VMOVUPS      (R10), Y2
 	VMOVUPS      32(R10), Y3
 	ADDQ         SI, R10
@@ -78,42 +89,42 @@ one:
 	VFMADD231PS  Y4, Y3, Y1
 	ADDQ         BX, R9
 	DECQ         R11
-	JNZ          one
+	JNZ          one1
 
-summed:
-	MOVQ    bias+80(FP), R9
+summed1:
+	MOVQ    bias+88(FP), R9
 	TESTQ   R9, R9
-	JZ      biased
+	JZ      biased1
 	VMOVUPS (R9), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS 32(R9), Y2
 	VADDPS  Y2, Y1, Y1
 
-biased:
-	MOVQ    mask+88(FP), R9
-	MOVBLZX add+96(FP), R10
+biased1:
+	MOVQ    mask+96(FP), R9
+	MOVBLZX add+104(FP), R10
 	TESTQ   R9, R9
-	JNZ     masked
+	JNZ     masked1
 	TESTL   R10, R10
-	JZ      fill
+	JZ      fill1
 	VADDPS  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPS  32(DX), Y1, Y1
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored1
 
-fill:
+fill1:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored1
 
-masked:
+masked1:
 	VMOVUPS    (R9), Y2
 	VMOVUPS    32(R9), Y3
 	TESTL      R10, R10
-	JZ         maskedFill
+	JZ         maskedFill1
 	VMASKMOVPS (DX), Y2, Y4
 	VADDPS     Y4, Y0, Y0
 	VMASKMOVPS Y0, Y2, (DX)
@@ -121,149 +132,36 @@ masked:
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y3, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored1
 
-maskedFill:
+maskedFill1:
 	VMASKMOVPS Y0, Y2, (DX)
 	VMASKMOVPS Y1, Y3, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R9
+stored1:
+	MOVQ next+32(FP), R9
 	LEAQ (AX)(R9*4), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel1
 	VZEROUPPER
 	RET
 
-// func gemmSweep1x8(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep1x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+rows2:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x02, R9
 
-panel:
-	MOVQ       DX, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 28(R9)
-	MOVQ       AX, R9
-	MOVQ       CX, R10
-	VXORPS     Y0, Y0, Y0
-	MOVQ       k+0(FP), R11
-	SHRQ       $0x02, R11
-	JZ         rest
-
-four:
-	VMOVUPS      (R10), Y1
-	ADDQ         SI, R10
-	VBROADCASTSS (R9), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         BX, R9
-	VMOVUPS      (R10), Y1
-	ADDQ         SI, R10
-	VBROADCASTSS (R9), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         BX, R9
-	VMOVUPS      (R10), Y1
-	ADDQ         SI, R10
-	VBROADCASTSS (R9), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         BX, R9
-	VMOVUPS      (R10), Y1
-	ADDQ         SI, R10
-	VBROADCASTSS (R9), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         BX, R9
-	DECQ         R11
-	JNZ          four
-
-rest:
-	MOVQ k+0(FP), R11
-	ANDQ $0x03, R11
-	JZ   summed
-
-one:
-	VMOVUPS      (R10), Y1
-	ADDQ         SI, R10
-	VBROADCASTSS (R9), Y2
-	VFMADD231PS  Y2, Y1, Y0
-	ADDQ         BX, R9
-	DECQ         R11
-	JNZ          one
-
-summed:
-	MOVQ    bias+80(FP), R9
-	TESTQ   R9, R9
-	JZ      biased
-	VMOVUPS (R9), Y1
-	VADDPS  Y1, Y0, Y0
-
-biased:
-	MOVQ    mask+88(FP), R9
-	MOVBLZX add+96(FP), R10
-	TESTQ   R9, R9
-	JNZ     masked
-	TESTL   R10, R10
-	JZ      fill
-	VADDPS  (DX), Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-fill:
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-masked:
-	VMOVUPS    (R9), Y1
-	TESTL      R10, R10
-	JZ         maskedFill
-	VMASKMOVPS (DX), Y1, Y2
-	VADDPS     Y2, Y0, Y0
-	VMASKMOVPS Y0, Y1, (DX)
-	ADDQ       DI, DX
-	JMP        stored
-
-maskedFill:
-	VMASKMOVPS Y0, Y1, (DX)
-	ADDQ       DI, DX
-
-stored:
-	MOVQ next+24(FP), R9
-	LEAQ (AX)(R9*4), AX
-	DECQ R8
-	JNZ  panel
-	VZEROUPPER
-	RET
-
-// func gemmSweep2x16(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep2x16(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
-	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
-	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
-	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
-	SHLQ $0x02, R9
-
-panel:
+panel2:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -276,11 +174,11 @@ panel:
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
 	VXORPS     Y3, Y3, Y3
-	MOVQ       k+0(FP), R12
+	MOVQ       k+8(FP), R12
 	SHRQ       $0x02, R12
-	JZ         rest
+	JZ         rest2
 
-four:
+four2:
 	VMOVUPS      (R11), Y4
 	VMOVUPS      32(R11), Y5
 	ADDQ         SI, R11
@@ -322,14 +220,14 @@ four:
 	VFMADD231PS  Y7, Y5, Y3
 	ADDQ         BX, R10
 	DECQ         R12
-	JNZ          four
+	JNZ          four2
 
-rest:
-	MOVQ k+0(FP), R12
+rest2:
+	MOVQ k+8(FP), R12
 	ANDQ $0x03, R12
-	JZ   summed
+	JZ   summed2
 
-one:
+one2:
 	VMOVUPS      (R11), Y4
 	VMOVUPS      32(R11), Y5
 	ADDQ         SI, R11
@@ -341,12 +239,12 @@ one:
 	VFMADD231PS  Y7, Y5, Y3
 	ADDQ         BX, R10
 	DECQ         R12
-	JNZ          one
+	JNZ          one2
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed2:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased2
 	VMOVUPS (R10), Y4
 	VADDPS  Y4, Y0, Y0
 	VADDPS  Y4, Y2, Y2
@@ -354,13 +252,13 @@ summed:
 	VADDPS  Y4, Y1, Y1
 	VADDPS  Y4, Y3, Y3
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R11
+biased2:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R11
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked2
 	TESTL   R11, R11
-	JZ      fill
+	JZ      fill2
 	VADDPS  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPS  32(DX), Y1, Y1
@@ -371,22 +269,22 @@ biased:
 	VADDPS  32(DX), Y3, Y3
 	VMOVUPS Y3, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored2
 
-fill:
+fill2:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
 	VMOVUPS Y2, (DX)
 	VMOVUPS Y3, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored2
 
-masked:
+masked2:
 	VMOVUPS    (R10), Y4
 	VMOVUPS    32(R10), Y5
 	TESTL      R11, R11
-	JZ         maskedFill
+	JZ         maskedFill2
 	VMASKMOVPS (DX), Y4, Y6
 	VADDPS     Y6, Y0, Y0
 	VMASKMOVPS Y0, Y4, (DX)
@@ -401,9 +299,9 @@ masked:
 	VADDPS     Y6, Y3, Y3
 	VMASKMOVPS Y3, Y5, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored2
 
-maskedFill:
+maskedFill2:
 	VMASKMOVPS Y0, Y4, (DX)
 	VMASKMOVPS Y1, Y5, 32(DX)
 	ADDQ       DI, DX
@@ -411,168 +309,29 @@ maskedFill:
 	VMASKMOVPS Y3, Y5, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored2:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*4), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel2
 	VZEROUPPER
 	RET
 
-// func gemmSweep2x8(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep2x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+rows3:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x02, R9
 
-panel:
-	MOVQ       DX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	MOVQ       AX, R10
-	MOVQ       CX, R11
-	VXORPS     Y0, Y0, Y0
-	VXORPS     Y1, Y1, Y1
-	MOVQ       k+0(FP), R12
-	SHRQ       $0x02, R12
-	JZ         rest
-
-four:
-	VMOVUPS      (R11), Y2
-	ADDQ         SI, R11
-	VBROADCASTSS (R10), Y3
-	VBROADCASTSS (R10)(R9*1), Y4
-	VFMADD231PS  Y3, Y2, Y0
-	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y2
-	ADDQ         SI, R11
-	VBROADCASTSS (R10), Y3
-	VBROADCASTSS (R10)(R9*1), Y4
-	VFMADD231PS  Y3, Y2, Y0
-	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y2
-	ADDQ         SI, R11
-	VBROADCASTSS (R10), Y3
-	VBROADCASTSS (R10)(R9*1), Y4
-	VFMADD231PS  Y3, Y2, Y0
-	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y2
-	ADDQ         SI, R11
-	VBROADCASTSS (R10), Y3
-	VBROADCASTSS (R10)(R9*1), Y4
-	VFMADD231PS  Y3, Y2, Y0
-	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         BX, R10
-	DECQ         R12
-	JNZ          four
-
-rest:
-	MOVQ k+0(FP), R12
-	ANDQ $0x03, R12
-	JZ   summed
-
-one:
-	VMOVUPS      (R11), Y2
-	ADDQ         SI, R11
-	VBROADCASTSS (R10), Y3
-	VBROADCASTSS (R10)(R9*1), Y4
-	VFMADD231PS  Y3, Y2, Y0
-	VFMADD231PS  Y4, Y2, Y1
-	ADDQ         BX, R10
-	DECQ         R12
-	JNZ          one
-
-summed:
-	MOVQ    bias+80(FP), R10
-	TESTQ   R10, R10
-	JZ      biased
-	VMOVUPS (R10), Y2
-	VADDPS  Y2, Y0, Y0
-	VADDPS  Y2, Y1, Y1
-
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R11
-	TESTQ   R10, R10
-	JNZ     masked
-	TESTL   R11, R11
-	JZ      fill
-	VADDPS  (DX), Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VADDPS  (DX), Y1, Y1
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-fill:
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-masked:
-	VMOVUPS    (R10), Y2
-	TESTL      R11, R11
-	JZ         maskedFill
-	VMASKMOVPS (DX), Y2, Y3
-	VADDPS     Y3, Y0, Y0
-	VMASKMOVPS Y0, Y2, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS (DX), Y2, Y3
-	VADDPS     Y3, Y1, Y1
-	VMASKMOVPS Y1, Y2, (DX)
-	ADDQ       DI, DX
-	JMP        stored
-
-maskedFill:
-	VMASKMOVPS Y0, Y2, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS Y1, Y2, (DX)
-	ADDQ       DI, DX
-
-stored:
-	MOVQ next+24(FP), R10
-	LEAQ (AX)(R10*4), AX
-	DECQ R8
-	JNZ  panel
-	VZEROUPPER
-	RET
-
-// func gemmSweep3x16(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep3x16(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
-	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
-	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
-	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
-	SHLQ $0x02, R9
-
-panel:
+panel3:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -590,11 +349,11 @@ panel:
 	VXORPS     Y3, Y3, Y3
 	VXORPS     Y4, Y4, Y4
 	VXORPS     Y5, Y5, Y5
-	MOVQ       k+0(FP), R12
+	MOVQ       k+8(FP), R12
 	SHRQ       $0x02, R12
-	JZ         rest
+	JZ         rest3
 
-four:
+four3:
 	VMOVUPS      (R11), Y6
 	VMOVUPS      32(R11), Y7
 	ADDQ         SI, R11
@@ -648,14 +407,14 @@ four:
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         BX, R10
 	DECQ         R12
-	JNZ          four
+	JNZ          four3
 
-rest:
-	MOVQ k+0(FP), R12
+rest3:
+	MOVQ k+8(FP), R12
 	ANDQ $0x03, R12
-	JZ   summed
+	JZ   summed3
 
-one:
+one3:
 	VMOVUPS      (R11), Y6
 	VMOVUPS      32(R11), Y7
 	ADDQ         SI, R11
@@ -670,12 +429,12 @@ one:
 	VFMADD231PS  Y8, Y7, Y5
 	ADDQ         BX, R10
 	DECQ         R12
-	JNZ          one
+	JNZ          one3
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed3:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased3
 	VMOVUPS (R10), Y6
 	VADDPS  Y6, Y0, Y0
 	VADDPS  Y6, Y2, Y2
@@ -685,13 +444,13 @@ summed:
 	VADDPS  Y6, Y3, Y3
 	VADDPS  Y6, Y5, Y5
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R11
+biased3:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R11
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked3
 	TESTL   R11, R11
-	JZ      fill
+	JZ      fill3
 	VADDPS  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPS  32(DX), Y1, Y1
@@ -707,9 +466,9 @@ biased:
 	VADDPS  32(DX), Y5, Y5
 	VMOVUPS Y5, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored3
 
-fill:
+fill3:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
@@ -719,13 +478,13 @@ fill:
 	VMOVUPS Y4, (DX)
 	VMOVUPS Y5, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored3
 
-masked:
+masked3:
 	VMOVUPS    (R10), Y6
 	VMOVUPS    32(R10), Y7
 	TESTL      R11, R11
-	JZ         maskedFill
+	JZ         maskedFill3
 	VMASKMOVPS (DX), Y6, Y8
 	VADDPS     Y8, Y0, Y0
 	VMASKMOVPS Y0, Y6, (DX)
@@ -747,9 +506,9 @@ masked:
 	VADDPS     Y8, Y5, Y5
 	VMASKMOVPS Y5, Y7, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored3
 
-maskedFill:
+maskedFill3:
 	VMASKMOVPS Y0, Y6, (DX)
 	VMASKMOVPS Y1, Y7, 32(DX)
 	ADDQ       DI, DX
@@ -760,195 +519,30 @@ maskedFill:
 	VMASKMOVPS Y5, Y7, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored3:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*4), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel3
 	VZEROUPPER
 	RET
 
-// func gemmSweep3x8(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep3x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+rows4:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
-	SHLQ $0x02, R9
-
-panel:
-	MOVQ       DX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	MOVQ       AX, R10
-	MOVQ       CX, R11
-	VXORPS     Y0, Y0, Y0
-	VXORPS     Y1, Y1, Y1
-	VXORPS     Y2, Y2, Y2
-	MOVQ       k+0(FP), R12
-	SHRQ       $0x02, R12
-	JZ         rest
-
-four:
-	VMOVUPS      (R11), Y3
-	ADDQ         SI, R11
-	VBROADCASTSS (R10), Y4
-	VBROADCASTSS (R10)(R9*1), Y5
-	VFMADD231PS  Y4, Y3, Y0
-	VFMADD231PS  Y5, Y3, Y1
-	VBROADCASTSS (R10)(R9*2), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y3
-	ADDQ         SI, R11
-	VBROADCASTSS (R10), Y4
-	VBROADCASTSS (R10)(R9*1), Y5
-	VFMADD231PS  Y4, Y3, Y0
-	VFMADD231PS  Y5, Y3, Y1
-	VBROADCASTSS (R10)(R9*2), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y3
-	ADDQ         SI, R11
-	VBROADCASTSS (R10), Y4
-	VBROADCASTSS (R10)(R9*1), Y5
-	VFMADD231PS  Y4, Y3, Y0
-	VFMADD231PS  Y5, Y3, Y1
-	VBROADCASTSS (R10)(R9*2), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y3
-	ADDQ         SI, R11
-	VBROADCASTSS (R10), Y4
-	VBROADCASTSS (R10)(R9*1), Y5
-	VFMADD231PS  Y4, Y3, Y0
-	VFMADD231PS  Y5, Y3, Y1
-	VBROADCASTSS (R10)(R9*2), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         BX, R10
-	DECQ         R12
-	JNZ          four
-
-rest:
-	MOVQ k+0(FP), R12
-	ANDQ $0x03, R12
-	JZ   summed
-
-one:
-	VMOVUPS      (R11), Y3
-	ADDQ         SI, R11
-	VBROADCASTSS (R10), Y4
-	VBROADCASTSS (R10)(R9*1), Y5
-	VFMADD231PS  Y4, Y3, Y0
-	VFMADD231PS  Y5, Y3, Y1
-	VBROADCASTSS (R10)(R9*2), Y4
-	VFMADD231PS  Y4, Y3, Y2
-	ADDQ         BX, R10
-	DECQ         R12
-	JNZ          one
-
-summed:
-	MOVQ    bias+80(FP), R10
-	TESTQ   R10, R10
-	JZ      biased
-	VMOVUPS (R10), Y3
-	VADDPS  Y3, Y0, Y0
-	VADDPS  Y3, Y1, Y1
-	VADDPS  Y3, Y2, Y2
-
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R11
-	TESTQ   R10, R10
-	JNZ     masked
-	TESTL   R11, R11
-	JZ      fill
-	VADDPS  (DX), Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VADDPS  (DX), Y1, Y1
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VADDPS  (DX), Y2, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-fill:
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-masked:
-	VMOVUPS    (R10), Y3
-	TESTL      R11, R11
-	JZ         maskedFill
-	VMASKMOVPS (DX), Y3, Y4
-	VADDPS     Y4, Y0, Y0
-	VMASKMOVPS Y0, Y3, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS (DX), Y3, Y4
-	VADDPS     Y4, Y1, Y1
-	VMASKMOVPS Y1, Y3, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS (DX), Y3, Y4
-	VADDPS     Y4, Y2, Y2
-	VMASKMOVPS Y2, Y3, (DX)
-	ADDQ       DI, DX
-	JMP        stored
-
-maskedFill:
-	VMASKMOVPS Y0, Y3, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS Y1, Y3, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS Y2, Y3, (DX)
-	ADDQ       DI, DX
-
-stored:
-	MOVQ next+24(FP), R10
-	LEAQ (AX)(R10*4), AX
-	DECQ R8
-	JNZ  panel
-	VZEROUPPER
-	RET
-
-// func gemmSweep4x16(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep4x16(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
-	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
-	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
-	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x02, R9
 	LEAQ (R9)(R9*2), R11
 
-panel:
+panel4:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -971,11 +565,11 @@ panel:
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
-	MOVQ       k+0(FP), R13
+	MOVQ       k+8(FP), R13
 	SHRQ       $0x02, R13
-	JZ         rest
+	JZ         rest4
 
-four:
+four4:
 	VMOVUPS      (R12), Y8
 	VMOVUPS      32(R12), Y9
 	ADDQ         SI, R12
@@ -1041,14 +635,14 @@ four:
 	VFMADD231PS  Y11, Y9, Y7
 	ADDQ         BX, R10
 	DECQ         R13
-	JNZ          four
+	JNZ          four4
 
-rest:
-	MOVQ k+0(FP), R13
+rest4:
+	MOVQ k+8(FP), R13
 	ANDQ $0x03, R13
-	JZ   summed
+	JZ   summed4
 
-one:
+one4:
 	VMOVUPS      (R12), Y8
 	VMOVUPS      32(R12), Y9
 	ADDQ         SI, R12
@@ -1066,12 +660,12 @@ one:
 	VFMADD231PS  Y11, Y9, Y7
 	ADDQ         BX, R10
 	DECQ         R13
-	JNZ          one
+	JNZ          one4
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed4:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased4
 	VMOVUPS (R10), Y8
 	VADDPS  Y8, Y0, Y0
 	VADDPS  Y8, Y2, Y2
@@ -1083,13 +677,13 @@ summed:
 	VADDPS  Y8, Y5, Y5
 	VADDPS  Y8, Y7, Y7
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R12
+biased4:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R12
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked4
 	TESTL   R12, R12
-	JZ      fill
+	JZ      fill4
 	VADDPS  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPS  32(DX), Y1, Y1
@@ -1110,9 +704,9 @@ biased:
 	VADDPS  32(DX), Y7, Y7
 	VMOVUPS Y7, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored4
 
-fill:
+fill4:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
@@ -1125,13 +719,13 @@ fill:
 	VMOVUPS Y6, (DX)
 	VMOVUPS Y7, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored4
 
-masked:
+masked4:
 	VMOVUPS    (R10), Y8
 	VMOVUPS    32(R10), Y9
 	TESTL      R12, R12
-	JZ         maskedFill
+	JZ         maskedFill4
 	VMASKMOVPS (DX), Y8, Y10
 	VADDPS     Y10, Y0, Y0
 	VMASKMOVPS Y0, Y8, (DX)
@@ -1160,9 +754,9 @@ masked:
 	VADDPS     Y10, Y7, Y7
 	VMASKMOVPS Y7, Y9, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored4
 
-maskedFill:
+maskedFill4:
 	VMASKMOVPS Y0, Y8, (DX)
 	VMASKMOVPS Y1, Y9, 32(DX)
 	ADDQ       DI, DX
@@ -1176,222 +770,30 @@ maskedFill:
 	VMASKMOVPS Y7, Y9, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored4:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*4), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel4
 	VZEROUPPER
 	RET
 
-// func gemmSweep4x8(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep4x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+rows5:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x02, R9
 	LEAQ (R9)(R9*2), R11
 
-panel:
-	MOVQ       DX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	MOVQ       AX, R10
-	MOVQ       CX, R12
-	VXORPS     Y0, Y0, Y0
-	VXORPS     Y1, Y1, Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	MOVQ       k+0(FP), R13
-	SHRQ       $0x02, R13
-	JZ         rest
-
-four:
-	VMOVUPS      (R12), Y4
-	ADDQ         SI, R12
-	VBROADCASTSS (R10), Y5
-	VBROADCASTSS (R10)(R9*1), Y6
-	VFMADD231PS  Y5, Y4, Y0
-	VFMADD231PS  Y6, Y4, Y1
-	VBROADCASTSS (R10)(R9*2), Y5
-	VBROADCASTSS (R10)(R11*1), Y6
-	VFMADD231PS  Y5, Y4, Y2
-	VFMADD231PS  Y6, Y4, Y3
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y4
-	ADDQ         SI, R12
-	VBROADCASTSS (R10), Y5
-	VBROADCASTSS (R10)(R9*1), Y6
-	VFMADD231PS  Y5, Y4, Y0
-	VFMADD231PS  Y6, Y4, Y1
-	VBROADCASTSS (R10)(R9*2), Y5
-	VBROADCASTSS (R10)(R11*1), Y6
-	VFMADD231PS  Y5, Y4, Y2
-	VFMADD231PS  Y6, Y4, Y3
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y4
-	ADDQ         SI, R12
-	VBROADCASTSS (R10), Y5
-	VBROADCASTSS (R10)(R9*1), Y6
-	VFMADD231PS  Y5, Y4, Y0
-	VFMADD231PS  Y6, Y4, Y1
-	VBROADCASTSS (R10)(R9*2), Y5
-	VBROADCASTSS (R10)(R11*1), Y6
-	VFMADD231PS  Y5, Y4, Y2
-	VFMADD231PS  Y6, Y4, Y3
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y4
-	ADDQ         SI, R12
-	VBROADCASTSS (R10), Y5
-	VBROADCASTSS (R10)(R9*1), Y6
-	VFMADD231PS  Y5, Y4, Y0
-	VFMADD231PS  Y6, Y4, Y1
-	VBROADCASTSS (R10)(R9*2), Y5
-	VBROADCASTSS (R10)(R11*1), Y6
-	VFMADD231PS  Y5, Y4, Y2
-	VFMADD231PS  Y6, Y4, Y3
-	ADDQ         BX, R10
-	DECQ         R13
-	JNZ          four
-
-rest:
-	MOVQ k+0(FP), R13
-	ANDQ $0x03, R13
-	JZ   summed
-
-one:
-	VMOVUPS      (R12), Y4
-	ADDQ         SI, R12
-	VBROADCASTSS (R10), Y5
-	VBROADCASTSS (R10)(R9*1), Y6
-	VFMADD231PS  Y5, Y4, Y0
-	VFMADD231PS  Y6, Y4, Y1
-	VBROADCASTSS (R10)(R9*2), Y5
-	VBROADCASTSS (R10)(R11*1), Y6
-	VFMADD231PS  Y5, Y4, Y2
-	VFMADD231PS  Y6, Y4, Y3
-	ADDQ         BX, R10
-	DECQ         R13
-	JNZ          one
-
-summed:
-	MOVQ    bias+80(FP), R10
-	TESTQ   R10, R10
-	JZ      biased
-	VMOVUPS (R10), Y4
-	VADDPS  Y4, Y0, Y0
-	VADDPS  Y4, Y1, Y1
-	VADDPS  Y4, Y2, Y2
-	VADDPS  Y4, Y3, Y3
-
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R12
-	TESTQ   R10, R10
-	JNZ     masked
-	TESTL   R12, R12
-	JZ      fill
-	VADDPS  (DX), Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VADDPS  (DX), Y1, Y1
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VADDPS  (DX), Y2, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	VADDPS  (DX), Y3, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-fill:
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y3, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-masked:
-	VMOVUPS    (R10), Y4
-	TESTL      R12, R12
-	JZ         maskedFill
-	VMASKMOVPS (DX), Y4, Y5
-	VADDPS     Y5, Y0, Y0
-	VMASKMOVPS Y0, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS (DX), Y4, Y5
-	VADDPS     Y5, Y1, Y1
-	VMASKMOVPS Y1, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS (DX), Y4, Y5
-	VADDPS     Y5, Y2, Y2
-	VMASKMOVPS Y2, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS (DX), Y4, Y5
-	VADDPS     Y5, Y3, Y3
-	VMASKMOVPS Y3, Y4, (DX)
-	ADDQ       DI, DX
-	JMP        stored
-
-maskedFill:
-	VMASKMOVPS Y0, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS Y1, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS Y2, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS Y3, Y4, (DX)
-	ADDQ       DI, DX
-
-stored:
-	MOVQ next+24(FP), R10
-	LEAQ (AX)(R10*4), AX
-	DECQ R8
-	JNZ  panel
-	VZEROUPPER
-	RET
-
-// func gemmSweep5x16(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep5x16(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
-	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
-	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
-	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
-	SHLQ $0x02, R9
-	LEAQ (R9)(R9*2), R11
-
-panel:
+panel5:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -1419,11 +821,11 @@ panel:
 	VXORPS     Y7, Y7, Y7
 	VXORPS     Y8, Y8, Y8
 	VXORPS     Y9, Y9, Y9
-	MOVQ       k+0(FP), R13
+	MOVQ       k+8(FP), R13
 	SHRQ       $0x02, R13
-	JZ         rest
+	JZ         rest5
 
-four:
+four5:
 	VMOVUPS      (R12), Y10
 	VMOVUPS      32(R12), Y11
 	ADDQ         SI, R12
@@ -1501,14 +903,14 @@ four:
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         BX, R10
 	DECQ         R13
-	JNZ          four
+	JNZ          four5
 
-rest:
-	MOVQ k+0(FP), R13
+rest5:
+	MOVQ k+8(FP), R13
 	ANDQ $0x03, R13
-	JZ   summed
+	JZ   summed5
 
-one:
+one5:
 	VMOVUPS      (R12), Y10
 	VMOVUPS      32(R12), Y11
 	ADDQ         SI, R12
@@ -1529,12 +931,12 @@ one:
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         BX, R10
 	DECQ         R13
-	JNZ          one
+	JNZ          one5
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed5:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased5
 	VMOVUPS (R10), Y10
 	VADDPS  Y10, Y0, Y0
 	VADDPS  Y10, Y2, Y2
@@ -1548,13 +950,13 @@ summed:
 	VADDPS  Y10, Y7, Y7
 	VADDPS  Y10, Y9, Y9
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R12
+biased5:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R12
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked5
 	TESTL   R12, R12
-	JZ      fill
+	JZ      fill5
 	VADDPS  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPS  32(DX), Y1, Y1
@@ -1580,9 +982,9 @@ biased:
 	VADDPS  32(DX), Y9, Y9
 	VMOVUPS Y9, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored5
 
-fill:
+fill5:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
@@ -1598,13 +1000,13 @@ fill:
 	VMOVUPS Y8, (DX)
 	VMOVUPS Y9, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored5
 
-masked:
+masked5:
 	VMOVUPS    (R10), Y10
 	VMOVUPS    32(R10), Y11
 	TESTL      R12, R12
-	JZ         maskedFill
+	JZ         maskedFill5
 	VMASKMOVPS (DX), Y10, Y12
 	VADDPS     Y12, Y0, Y0
 	VMASKMOVPS Y0, Y10, (DX)
@@ -1640,9 +1042,9 @@ masked:
 	VADDPS     Y12, Y9, Y9
 	VMASKMOVPS Y9, Y11, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored5
 
-maskedFill:
+maskedFill5:
 	VMASKMOVPS Y0, Y10, (DX)
 	VMASKMOVPS Y1, Y11, 32(DX)
 	ADDQ       DI, DX
@@ -1659,249 +1061,31 @@ maskedFill:
 	VMASKMOVPS Y9, Y11, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored5:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*4), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel5
 	VZEROUPPER
 	RET
 
-// func gemmSweep5x8(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep5x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+rows6:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
-	SHLQ $0x02, R9
-	LEAQ (R9)(R9*2), R11
-
-panel:
-	MOVQ       DX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 28(R10)
-	MOVQ       AX, R10
-	MOVQ       CX, R12
-	VXORPS     Y0, Y0, Y0
-	VXORPS     Y1, Y1, Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	VXORPS     Y4, Y4, Y4
-	MOVQ       k+0(FP), R13
-	SHRQ       $0x02, R13
-	JZ         rest
-
-four:
-	VMOVUPS      (R12), Y5
-	ADDQ         SI, R12
-	VBROADCASTSS (R10), Y6
-	VBROADCASTSS (R10)(R9*1), Y7
-	VFMADD231PS  Y6, Y5, Y0
-	VFMADD231PS  Y7, Y5, Y1
-	VBROADCASTSS (R10)(R9*2), Y6
-	VBROADCASTSS (R10)(R11*1), Y7
-	VFMADD231PS  Y6, Y5, Y2
-	VFMADD231PS  Y7, Y5, Y3
-	VBROADCASTSS (R10)(R9*4), Y6
-	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y5
-	ADDQ         SI, R12
-	VBROADCASTSS (R10), Y6
-	VBROADCASTSS (R10)(R9*1), Y7
-	VFMADD231PS  Y6, Y5, Y0
-	VFMADD231PS  Y7, Y5, Y1
-	VBROADCASTSS (R10)(R9*2), Y6
-	VBROADCASTSS (R10)(R11*1), Y7
-	VFMADD231PS  Y6, Y5, Y2
-	VFMADD231PS  Y7, Y5, Y3
-	VBROADCASTSS (R10)(R9*4), Y6
-	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y5
-	ADDQ         SI, R12
-	VBROADCASTSS (R10), Y6
-	VBROADCASTSS (R10)(R9*1), Y7
-	VFMADD231PS  Y6, Y5, Y0
-	VFMADD231PS  Y7, Y5, Y1
-	VBROADCASTSS (R10)(R9*2), Y6
-	VBROADCASTSS (R10)(R11*1), Y7
-	VFMADD231PS  Y6, Y5, Y2
-	VFMADD231PS  Y7, Y5, Y3
-	VBROADCASTSS (R10)(R9*4), Y6
-	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y5
-	ADDQ         SI, R12
-	VBROADCASTSS (R10), Y6
-	VBROADCASTSS (R10)(R9*1), Y7
-	VFMADD231PS  Y6, Y5, Y0
-	VFMADD231PS  Y7, Y5, Y1
-	VBROADCASTSS (R10)(R9*2), Y6
-	VBROADCASTSS (R10)(R11*1), Y7
-	VFMADD231PS  Y6, Y5, Y2
-	VFMADD231PS  Y7, Y5, Y3
-	VBROADCASTSS (R10)(R9*4), Y6
-	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         BX, R10
-	DECQ         R13
-	JNZ          four
-
-rest:
-	MOVQ k+0(FP), R13
-	ANDQ $0x03, R13
-	JZ   summed
-
-one:
-	VMOVUPS      (R12), Y5
-	ADDQ         SI, R12
-	VBROADCASTSS (R10), Y6
-	VBROADCASTSS (R10)(R9*1), Y7
-	VFMADD231PS  Y6, Y5, Y0
-	VFMADD231PS  Y7, Y5, Y1
-	VBROADCASTSS (R10)(R9*2), Y6
-	VBROADCASTSS (R10)(R11*1), Y7
-	VFMADD231PS  Y6, Y5, Y2
-	VFMADD231PS  Y7, Y5, Y3
-	VBROADCASTSS (R10)(R9*4), Y6
-	VFMADD231PS  Y6, Y5, Y4
-	ADDQ         BX, R10
-	DECQ         R13
-	JNZ          one
-
-summed:
-	MOVQ    bias+80(FP), R10
-	TESTQ   R10, R10
-	JZ      biased
-	VMOVUPS (R10), Y5
-	VADDPS  Y5, Y0, Y0
-	VADDPS  Y5, Y1, Y1
-	VADDPS  Y5, Y2, Y2
-	VADDPS  Y5, Y3, Y3
-	VADDPS  Y5, Y4, Y4
-
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R12
-	TESTQ   R10, R10
-	JNZ     masked
-	TESTL   R12, R12
-	JZ      fill
-	VADDPS  (DX), Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VADDPS  (DX), Y1, Y1
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VADDPS  (DX), Y2, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	VADDPS  (DX), Y3, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    DI, DX
-	VADDPS  (DX), Y4, Y4
-	VMOVUPS Y4, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-fill:
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y3, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y4, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-masked:
-	VMOVUPS    (R10), Y5
-	TESTL      R12, R12
-	JZ         maskedFill
-	VMASKMOVPS (DX), Y5, Y6
-	VADDPS     Y6, Y0, Y0
-	VMASKMOVPS Y0, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS (DX), Y5, Y6
-	VADDPS     Y6, Y1, Y1
-	VMASKMOVPS Y1, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS (DX), Y5, Y6
-	VADDPS     Y6, Y2, Y2
-	VMASKMOVPS Y2, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS (DX), Y5, Y6
-	VADDPS     Y6, Y3, Y3
-	VMASKMOVPS Y3, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS (DX), Y5, Y6
-	VADDPS     Y6, Y4, Y4
-	VMASKMOVPS Y4, Y5, (DX)
-	ADDQ       DI, DX
-	JMP        stored
-
-maskedFill:
-	VMASKMOVPS Y0, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS Y1, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS Y2, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS Y3, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPS Y4, Y5, (DX)
-	ADDQ       DI, DX
-
-stored:
-	MOVQ next+24(FP), R10
-	LEAQ (AX)(R10*4), AX
-	DECQ R8
-	JNZ  panel
-	VZEROUPPER
-	RET
-
-// func gemmSweep6x16(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep6x16(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
-	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
-	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
-	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x02, R9
 	LEAQ (R9)(R9*2), R11
 	LEAQ (R9)(R9*4), R12
 
-panel:
+panel6:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -1934,11 +1118,11 @@ panel:
 	VXORPS     Y9, Y9, Y9
 	VXORPS     Y10, Y10, Y10
 	VXORPS     Y11, Y11, Y11
-	MOVQ       k+0(FP), R14
+	MOVQ       k+8(FP), R14
 	SHRQ       $0x02, R14
-	JZ         rest
+	JZ         rest6
 
-four:
+four6:
 	VMOVUPS      (R13), Y12
 	VMOVUPS      32(R13), Y13
 	ADDQ         SI, R13
@@ -2028,14 +1212,14 @@ four:
 	VFMADD231PS  Y15, Y13, Y11
 	ADDQ         BX, R10
 	DECQ         R14
-	JNZ          four
+	JNZ          four6
 
-rest:
-	MOVQ k+0(FP), R14
+rest6:
+	MOVQ k+8(FP), R14
 	ANDQ $0x03, R14
-	JZ   summed
+	JZ   summed6
 
-one:
+one6:
 	VMOVUPS      (R13), Y12
 	VMOVUPS      32(R13), Y13
 	ADDQ         SI, R13
@@ -2059,12 +1243,12 @@ one:
 	VFMADD231PS  Y15, Y13, Y11
 	ADDQ         BX, R10
 	DECQ         R14
-	JNZ          one
+	JNZ          one6
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed6:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased6
 	VMOVUPS (R10), Y12
 	VADDPS  Y12, Y0, Y0
 	VADDPS  Y12, Y2, Y2
@@ -2080,13 +1264,13 @@ summed:
 	VADDPS  Y12, Y9, Y9
 	VADDPS  Y12, Y11, Y11
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R13
+biased6:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R13
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked6
 	TESTL   R13, R13
-	JZ      fill
+	JZ      fill6
 	VADDPS  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPS  32(DX), Y1, Y1
@@ -2117,9 +1301,9 @@ biased:
 	VADDPS  32(DX), Y11, Y11
 	VMOVUPS Y11, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored6
 
-fill:
+fill6:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
@@ -2138,13 +1322,13 @@ fill:
 	VMOVUPS Y10, (DX)
 	VMOVUPS Y11, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored6
 
-masked:
+masked6:
 	VMOVUPS    (R10), Y12
 	VMOVUPS    32(R10), Y13
 	TESTL      R13, R13
-	JZ         maskedFill
+	JZ         maskedFill6
 	VMASKMOVPS (DX), Y12, Y14
 	VADDPS     Y14, Y0, Y0
 	VMASKMOVPS Y0, Y12, (DX)
@@ -2187,9 +1371,9 @@ masked:
 	VADDPS     Y14, Y11, Y11
 	VMASKMOVPS Y11, Y13, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored6
 
-maskedFill:
+maskedFill6:
 	VMASKMOVPS Y0, Y12, (DX)
 	VMASKMOVPS Y1, Y13, 32(DX)
 	ADDQ       DI, DX
@@ -2209,33 +1393,851 @@ maskedFill:
 	VMASKMOVPS Y11, Y13, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored6:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*4), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel6
 	VZEROUPPER
 	RET
 
-// func gemmSweep6x8(k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+// func gemmSweep8(rows int, k int, panels int, a *float32, next int, row int, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
 // Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweep6x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+TEXT ·gemmSweep8(SB), NOSPLIT, $0-105
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x06
+	JE   rows6
+	CMPQ AX, $0x05
+	JE   rows5
+	CMPQ AX, $0x04
+	JE   rows4
+	CMPQ AX, $0x03
+	JE   rows3
+	CMPQ AX, $0x02
+	JE   rows2
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x02, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x02, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x02, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
+	SHLQ $0x02, R9
+
+panel1:
+	MOVQ       DX, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 28(R9)
+	MOVQ       AX, R9
+	MOVQ       CX, R10
+	VXORPS     Y0, Y0, Y0
+	MOVQ       k+8(FP), R11
+	SHRQ       $0x02, R11
+	JZ         rest1
+
+four1:
+	VMOVUPS      (R10), Y1
+	ADDQ         SI, R10
+	VBROADCASTSS (R9), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, R9
+	VMOVUPS      (R10), Y1
+	ADDQ         SI, R10
+	VBROADCASTSS (R9), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, R9
+	VMOVUPS      (R10), Y1
+	ADDQ         SI, R10
+	VBROADCASTSS (R9), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, R9
+	VMOVUPS      (R10), Y1
+	ADDQ         SI, R10
+	VBROADCASTSS (R9), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, R9
+	DECQ         R11
+	JNZ          four1
+
+rest1:
+	MOVQ k+8(FP), R11
+	ANDQ $0x03, R11
+	JZ   summed1
+
+one1:
+	VMOVUPS      (R10), Y1
+	ADDQ         SI, R10
+	VBROADCASTSS (R9), Y2
+	VFMADD231PS  Y2, Y1, Y0
+	ADDQ         BX, R9
+	DECQ         R11
+	JNZ          one1
+
+summed1:
+	MOVQ    bias+88(FP), R9
+	TESTQ   R9, R9
+	JZ      biased1
+	VMOVUPS (R9), Y1
+	VADDPS  Y1, Y0, Y0
+
+biased1:
+	MOVQ    mask+96(FP), R9
+	MOVBLZX add+104(FP), R10
+	TESTQ   R9, R9
+	JNZ     masked1
+	TESTL   R10, R10
+	JZ      fill1
+	VADDPS  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	JMP     stored1
+
+fill1:
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	JMP     stored1
+
+masked1:
+	VMOVUPS    (R9), Y1
+	TESTL      R10, R10
+	JZ         maskedFill1
+	VMASKMOVPS (DX), Y1, Y2
+	VADDPS     Y2, Y0, Y0
+	VMASKMOVPS Y0, Y1, (DX)
+	ADDQ       DI, DX
+	JMP        stored1
+
+maskedFill1:
+	VMASKMOVPS Y0, Y1, (DX)
+	ADDQ       DI, DX
+
+stored1:
+	MOVQ next+32(FP), R9
+	LEAQ (AX)(R9*4), AX
+	DECQ R8
+	JNZ  panel1
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
+	SHLQ $0x02, BX
+	MOVQ ldb+64(FP), SI
+	SHLQ $0x02, SI
+	MOVQ ldc+80(FP), DI
+	SHLQ $0x02, DI
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
+	SHLQ $0x02, R9
+
+panel2:
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	MOVQ       AX, R10
+	MOVQ       CX, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       k+8(FP), R12
+	SHRQ       $0x02, R12
+	JZ         rest2
+
+four2:
+	VMOVUPS      (R11), Y2
+	ADDQ         SI, R11
+	VBROADCASTSS (R10), Y3
+	VBROADCASTSS (R10)(R9*1), Y4
+	VFMADD231PS  Y3, Y2, Y0
+	VFMADD231PS  Y4, Y2, Y1
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y2
+	ADDQ         SI, R11
+	VBROADCASTSS (R10), Y3
+	VBROADCASTSS (R10)(R9*1), Y4
+	VFMADD231PS  Y3, Y2, Y0
+	VFMADD231PS  Y4, Y2, Y1
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y2
+	ADDQ         SI, R11
+	VBROADCASTSS (R10), Y3
+	VBROADCASTSS (R10)(R9*1), Y4
+	VFMADD231PS  Y3, Y2, Y0
+	VFMADD231PS  Y4, Y2, Y1
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y2
+	ADDQ         SI, R11
+	VBROADCASTSS (R10), Y3
+	VBROADCASTSS (R10)(R9*1), Y4
+	VFMADD231PS  Y3, Y2, Y0
+	VFMADD231PS  Y4, Y2, Y1
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          four2
+
+rest2:
+	MOVQ k+8(FP), R12
+	ANDQ $0x03, R12
+	JZ   summed2
+
+one2:
+	VMOVUPS      (R11), Y2
+	ADDQ         SI, R11
+	VBROADCASTSS (R10), Y3
+	VBROADCASTSS (R10)(R9*1), Y4
+	VFMADD231PS  Y3, Y2, Y0
+	VFMADD231PS  Y4, Y2, Y1
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          one2
+
+summed2:
+	MOVQ    bias+88(FP), R10
+	TESTQ   R10, R10
+	JZ      biased2
+	VMOVUPS (R10), Y2
+	VADDPS  Y2, Y0, Y0
+	VADDPS  Y2, Y1, Y1
+
+biased2:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R11
+	TESTQ   R10, R10
+	JNZ     masked2
+	TESTL   R11, R11
+	JZ      fill2
+	VADDPS  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VADDPS  (DX), Y1, Y1
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	JMP     stored2
+
+fill2:
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	JMP     stored2
+
+masked2:
+	VMOVUPS    (R10), Y2
+	TESTL      R11, R11
+	JZ         maskedFill2
+	VMASKMOVPS (DX), Y2, Y3
+	VADDPS     Y3, Y0, Y0
+	VMASKMOVPS Y0, Y2, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS (DX), Y2, Y3
+	VADDPS     Y3, Y1, Y1
+	VMASKMOVPS Y1, Y2, (DX)
+	ADDQ       DI, DX
+	JMP        stored2
+
+maskedFill2:
+	VMASKMOVPS Y0, Y2, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS Y1, Y2, (DX)
+	ADDQ       DI, DX
+
+stored2:
+	MOVQ next+32(FP), R10
+	LEAQ (AX)(R10*4), AX
+	DECQ R8
+	JNZ  panel2
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
+	SHLQ $0x02, BX
+	MOVQ ldb+64(FP), SI
+	SHLQ $0x02, SI
+	MOVQ ldc+80(FP), DI
+	SHLQ $0x02, DI
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
+	SHLQ $0x02, R9
+
+panel3:
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	MOVQ       AX, R10
+	MOVQ       CX, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	MOVQ       k+8(FP), R12
+	SHRQ       $0x02, R12
+	JZ         rest3
+
+four3:
+	VMOVUPS      (R11), Y3
+	ADDQ         SI, R11
+	VBROADCASTSS (R10), Y4
+	VBROADCASTSS (R10)(R9*1), Y5
+	VFMADD231PS  Y4, Y3, Y0
+	VFMADD231PS  Y5, Y3, Y1
+	VBROADCASTSS (R10)(R9*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y3
+	ADDQ         SI, R11
+	VBROADCASTSS (R10), Y4
+	VBROADCASTSS (R10)(R9*1), Y5
+	VFMADD231PS  Y4, Y3, Y0
+	VFMADD231PS  Y5, Y3, Y1
+	VBROADCASTSS (R10)(R9*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y3
+	ADDQ         SI, R11
+	VBROADCASTSS (R10), Y4
+	VBROADCASTSS (R10)(R9*1), Y5
+	VFMADD231PS  Y4, Y3, Y0
+	VFMADD231PS  Y5, Y3, Y1
+	VBROADCASTSS (R10)(R9*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y3
+	ADDQ         SI, R11
+	VBROADCASTSS (R10), Y4
+	VBROADCASTSS (R10)(R9*1), Y5
+	VFMADD231PS  Y4, Y3, Y0
+	VFMADD231PS  Y5, Y3, Y1
+	VBROADCASTSS (R10)(R9*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          four3
+
+rest3:
+	MOVQ k+8(FP), R12
+	ANDQ $0x03, R12
+	JZ   summed3
+
+one3:
+	VMOVUPS      (R11), Y3
+	ADDQ         SI, R11
+	VBROADCASTSS (R10), Y4
+	VBROADCASTSS (R10)(R9*1), Y5
+	VFMADD231PS  Y4, Y3, Y0
+	VFMADD231PS  Y5, Y3, Y1
+	VBROADCASTSS (R10)(R9*2), Y4
+	VFMADD231PS  Y4, Y3, Y2
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          one3
+
+summed3:
+	MOVQ    bias+88(FP), R10
+	TESTQ   R10, R10
+	JZ      biased3
+	VMOVUPS (R10), Y3
+	VADDPS  Y3, Y0, Y0
+	VADDPS  Y3, Y1, Y1
+	VADDPS  Y3, Y2, Y2
+
+biased3:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R11
+	TESTQ   R10, R10
+	JNZ     masked3
+	TESTL   R11, R11
+	JZ      fill3
+	VADDPS  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VADDPS  (DX), Y1, Y1
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VADDPS  (DX), Y2, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	JMP     stored3
+
+fill3:
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	JMP     stored3
+
+masked3:
+	VMOVUPS    (R10), Y3
+	TESTL      R11, R11
+	JZ         maskedFill3
+	VMASKMOVPS (DX), Y3, Y4
+	VADDPS     Y4, Y0, Y0
+	VMASKMOVPS Y0, Y3, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS (DX), Y3, Y4
+	VADDPS     Y4, Y1, Y1
+	VMASKMOVPS Y1, Y3, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS (DX), Y3, Y4
+	VADDPS     Y4, Y2, Y2
+	VMASKMOVPS Y2, Y3, (DX)
+	ADDQ       DI, DX
+	JMP        stored3
+
+maskedFill3:
+	VMASKMOVPS Y0, Y3, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS Y1, Y3, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS Y2, Y3, (DX)
+	ADDQ       DI, DX
+
+stored3:
+	MOVQ next+32(FP), R10
+	LEAQ (AX)(R10*4), AX
+	DECQ R8
+	JNZ  panel3
+	VZEROUPPER
+	RET
+
+rows4:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
+	SHLQ $0x02, BX
+	MOVQ ldb+64(FP), SI
+	SHLQ $0x02, SI
+	MOVQ ldc+80(FP), DI
+	SHLQ $0x02, DI
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
+	SHLQ $0x02, R9
+	LEAQ (R9)(R9*2), R11
+
+panel4:
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	MOVQ       AX, R10
+	MOVQ       CX, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       k+8(FP), R13
+	SHRQ       $0x02, R13
+	JZ         rest4
+
+four4:
+	VMOVUPS      (R12), Y4
+	ADDQ         SI, R12
+	VBROADCASTSS (R10), Y5
+	VBROADCASTSS (R10)(R9*1), Y6
+	VFMADD231PS  Y5, Y4, Y0
+	VFMADD231PS  Y6, Y4, Y1
+	VBROADCASTSS (R10)(R9*2), Y5
+	VBROADCASTSS (R10)(R11*1), Y6
+	VFMADD231PS  Y5, Y4, Y2
+	VFMADD231PS  Y6, Y4, Y3
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y4
+	ADDQ         SI, R12
+	VBROADCASTSS (R10), Y5
+	VBROADCASTSS (R10)(R9*1), Y6
+	VFMADD231PS  Y5, Y4, Y0
+	VFMADD231PS  Y6, Y4, Y1
+	VBROADCASTSS (R10)(R9*2), Y5
+	VBROADCASTSS (R10)(R11*1), Y6
+	VFMADD231PS  Y5, Y4, Y2
+	VFMADD231PS  Y6, Y4, Y3
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y4
+	ADDQ         SI, R12
+	VBROADCASTSS (R10), Y5
+	VBROADCASTSS (R10)(R9*1), Y6
+	VFMADD231PS  Y5, Y4, Y0
+	VFMADD231PS  Y6, Y4, Y1
+	VBROADCASTSS (R10)(R9*2), Y5
+	VBROADCASTSS (R10)(R11*1), Y6
+	VFMADD231PS  Y5, Y4, Y2
+	VFMADD231PS  Y6, Y4, Y3
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y4
+	ADDQ         SI, R12
+	VBROADCASTSS (R10), Y5
+	VBROADCASTSS (R10)(R9*1), Y6
+	VFMADD231PS  Y5, Y4, Y0
+	VFMADD231PS  Y6, Y4, Y1
+	VBROADCASTSS (R10)(R9*2), Y5
+	VBROADCASTSS (R10)(R11*1), Y6
+	VFMADD231PS  Y5, Y4, Y2
+	VFMADD231PS  Y6, Y4, Y3
+	ADDQ         BX, R10
+	DECQ         R13
+	JNZ          four4
+
+rest4:
+	MOVQ k+8(FP), R13
+	ANDQ $0x03, R13
+	JZ   summed4
+
+one4:
+	VMOVUPS      (R12), Y4
+	ADDQ         SI, R12
+	VBROADCASTSS (R10), Y5
+	VBROADCASTSS (R10)(R9*1), Y6
+	VFMADD231PS  Y5, Y4, Y0
+	VFMADD231PS  Y6, Y4, Y1
+	VBROADCASTSS (R10)(R9*2), Y5
+	VBROADCASTSS (R10)(R11*1), Y6
+	VFMADD231PS  Y5, Y4, Y2
+	VFMADD231PS  Y6, Y4, Y3
+	ADDQ         BX, R10
+	DECQ         R13
+	JNZ          one4
+
+summed4:
+	MOVQ    bias+88(FP), R10
+	TESTQ   R10, R10
+	JZ      biased4
+	VMOVUPS (R10), Y4
+	VADDPS  Y4, Y0, Y0
+	VADDPS  Y4, Y1, Y1
+	VADDPS  Y4, Y2, Y2
+	VADDPS  Y4, Y3, Y3
+
+biased4:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R12
+	TESTQ   R10, R10
+	JNZ     masked4
+	TESTL   R12, R12
+	JZ      fill4
+	VADDPS  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VADDPS  (DX), Y1, Y1
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VADDPS  (DX), Y2, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	VADDPS  (DX), Y3, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    DI, DX
+	JMP     stored4
+
+fill4:
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y3, (DX)
+	ADDQ    DI, DX
+	JMP     stored4
+
+masked4:
+	VMOVUPS    (R10), Y4
+	TESTL      R12, R12
+	JZ         maskedFill4
+	VMASKMOVPS (DX), Y4, Y5
+	VADDPS     Y5, Y0, Y0
+	VMASKMOVPS Y0, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS (DX), Y4, Y5
+	VADDPS     Y5, Y1, Y1
+	VMASKMOVPS Y1, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS (DX), Y4, Y5
+	VADDPS     Y5, Y2, Y2
+	VMASKMOVPS Y2, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS (DX), Y4, Y5
+	VADDPS     Y5, Y3, Y3
+	VMASKMOVPS Y3, Y4, (DX)
+	ADDQ       DI, DX
+	JMP        stored4
+
+maskedFill4:
+	VMASKMOVPS Y0, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS Y1, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS Y2, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS Y3, Y4, (DX)
+	ADDQ       DI, DX
+
+stored4:
+	MOVQ next+32(FP), R10
+	LEAQ (AX)(R10*4), AX
+	DECQ R8
+	JNZ  panel4
+	VZEROUPPER
+	RET
+
+rows5:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
+	SHLQ $0x02, BX
+	MOVQ ldb+64(FP), SI
+	SHLQ $0x02, SI
+	MOVQ ldc+80(FP), DI
+	SHLQ $0x02, DI
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
+	SHLQ $0x02, R9
+	LEAQ (R9)(R9*2), R11
+
+panel5:
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 28(R10)
+	MOVQ       AX, R10
+	MOVQ       CX, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	MOVQ       k+8(FP), R13
+	SHRQ       $0x02, R13
+	JZ         rest5
+
+four5:
+	VMOVUPS      (R12), Y5
+	ADDQ         SI, R12
+	VBROADCASTSS (R10), Y6
+	VBROADCASTSS (R10)(R9*1), Y7
+	VFMADD231PS  Y6, Y5, Y0
+	VFMADD231PS  Y7, Y5, Y1
+	VBROADCASTSS (R10)(R9*2), Y6
+	VBROADCASTSS (R10)(R11*1), Y7
+	VFMADD231PS  Y6, Y5, Y2
+	VFMADD231PS  Y7, Y5, Y3
+	VBROADCASTSS (R10)(R9*4), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y5
+	ADDQ         SI, R12
+	VBROADCASTSS (R10), Y6
+	VBROADCASTSS (R10)(R9*1), Y7
+	VFMADD231PS  Y6, Y5, Y0
+	VFMADD231PS  Y7, Y5, Y1
+	VBROADCASTSS (R10)(R9*2), Y6
+	VBROADCASTSS (R10)(R11*1), Y7
+	VFMADD231PS  Y6, Y5, Y2
+	VFMADD231PS  Y7, Y5, Y3
+	VBROADCASTSS (R10)(R9*4), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y5
+	ADDQ         SI, R12
+	VBROADCASTSS (R10), Y6
+	VBROADCASTSS (R10)(R9*1), Y7
+	VFMADD231PS  Y6, Y5, Y0
+	VFMADD231PS  Y7, Y5, Y1
+	VBROADCASTSS (R10)(R9*2), Y6
+	VBROADCASTSS (R10)(R11*1), Y7
+	VFMADD231PS  Y6, Y5, Y2
+	VFMADD231PS  Y7, Y5, Y3
+	VBROADCASTSS (R10)(R9*4), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y5
+	ADDQ         SI, R12
+	VBROADCASTSS (R10), Y6
+	VBROADCASTSS (R10)(R9*1), Y7
+	VFMADD231PS  Y6, Y5, Y0
+	VFMADD231PS  Y7, Y5, Y1
+	VBROADCASTSS (R10)(R9*2), Y6
+	VBROADCASTSS (R10)(R11*1), Y7
+	VFMADD231PS  Y6, Y5, Y2
+	VFMADD231PS  Y7, Y5, Y3
+	VBROADCASTSS (R10)(R9*4), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R10
+	DECQ         R13
+	JNZ          four5
+
+rest5:
+	MOVQ k+8(FP), R13
+	ANDQ $0x03, R13
+	JZ   summed5
+
+one5:
+	VMOVUPS      (R12), Y5
+	ADDQ         SI, R12
+	VBROADCASTSS (R10), Y6
+	VBROADCASTSS (R10)(R9*1), Y7
+	VFMADD231PS  Y6, Y5, Y0
+	VFMADD231PS  Y7, Y5, Y1
+	VBROADCASTSS (R10)(R9*2), Y6
+	VBROADCASTSS (R10)(R11*1), Y7
+	VFMADD231PS  Y6, Y5, Y2
+	VFMADD231PS  Y7, Y5, Y3
+	VBROADCASTSS (R10)(R9*4), Y6
+	VFMADD231PS  Y6, Y5, Y4
+	ADDQ         BX, R10
+	DECQ         R13
+	JNZ          one5
+
+summed5:
+	MOVQ    bias+88(FP), R10
+	TESTQ   R10, R10
+	JZ      biased5
+	VMOVUPS (R10), Y5
+	VADDPS  Y5, Y0, Y0
+	VADDPS  Y5, Y1, Y1
+	VADDPS  Y5, Y2, Y2
+	VADDPS  Y5, Y3, Y3
+	VADDPS  Y5, Y4, Y4
+
+biased5:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R12
+	TESTQ   R10, R10
+	JNZ     masked5
+	TESTL   R12, R12
+	JZ      fill5
+	VADDPS  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VADDPS  (DX), Y1, Y1
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VADDPS  (DX), Y2, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	VADDPS  (DX), Y3, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    DI, DX
+	VADDPS  (DX), Y4, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    DI, DX
+	JMP     stored5
+
+fill5:
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y3, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y4, (DX)
+	ADDQ    DI, DX
+	JMP     stored5
+
+masked5:
+	VMOVUPS    (R10), Y5
+	TESTL      R12, R12
+	JZ         maskedFill5
+	VMASKMOVPS (DX), Y5, Y6
+	VADDPS     Y6, Y0, Y0
+	VMASKMOVPS Y0, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS (DX), Y5, Y6
+	VADDPS     Y6, Y1, Y1
+	VMASKMOVPS Y1, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS (DX), Y5, Y6
+	VADDPS     Y6, Y2, Y2
+	VMASKMOVPS Y2, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS (DX), Y5, Y6
+	VADDPS     Y6, Y3, Y3
+	VMASKMOVPS Y3, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS (DX), Y5, Y6
+	VADDPS     Y6, Y4, Y4
+	VMASKMOVPS Y4, Y5, (DX)
+	ADDQ       DI, DX
+	JMP        stored5
+
+maskedFill5:
+	VMASKMOVPS Y0, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS Y1, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS Y2, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS Y3, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPS Y4, Y5, (DX)
+	ADDQ       DI, DX
+
+stored5:
+	MOVQ next+32(FP), R10
+	LEAQ (AX)(R10*4), AX
+	DECQ R8
+	JNZ  panel5
+	VZEROUPPER
+	RET
+
+rows6:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
+	SHLQ $0x02, BX
+	MOVQ ldb+64(FP), SI
+	SHLQ $0x02, SI
+	MOVQ ldc+80(FP), DI
+	SHLQ $0x02, DI
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x02, R9
 	LEAQ (R9)(R9*2), R11
 	LEAQ (R9)(R9*4), R12
 
-panel:
+panel6:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 28(R10)
@@ -2262,11 +2264,11 @@ panel:
 	VXORPS     Y3, Y3, Y3
 	VXORPS     Y4, Y4, Y4
 	VXORPS     Y5, Y5, Y5
-	MOVQ       k+0(FP), R14
+	MOVQ       k+8(FP), R14
 	SHRQ       $0x02, R14
-	JZ         rest
+	JZ         rest6
 
-four:
+four6:
 	VMOVUPS      (R13), Y6
 	ADDQ         SI, R13
 	VBROADCASTSS (R10), Y7
@@ -2328,14 +2330,14 @@ four:
 	VFMADD231PS  Y8, Y6, Y5
 	ADDQ         BX, R10
 	DECQ         R14
-	JNZ          four
+	JNZ          four6
 
-rest:
-	MOVQ k+0(FP), R14
+rest6:
+	MOVQ k+8(FP), R14
 	ANDQ $0x03, R14
-	JZ   summed
+	JZ   summed6
 
-one:
+one6:
 	VMOVUPS      (R13), Y6
 	ADDQ         SI, R13
 	VBROADCASTSS (R10), Y7
@@ -2352,12 +2354,12 @@ one:
 	VFMADD231PS  Y8, Y6, Y5
 	ADDQ         BX, R10
 	DECQ         R14
-	JNZ          one
+	JNZ          one6
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed6:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased6
 	VMOVUPS (R10), Y6
 	VADDPS  Y6, Y0, Y0
 	VADDPS  Y6, Y1, Y1
@@ -2366,13 +2368,13 @@ summed:
 	VADDPS  Y6, Y4, Y4
 	VADDPS  Y6, Y5, Y5
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R13
+biased6:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R13
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked6
 	TESTL   R13, R13
-	JZ      fill
+	JZ      fill6
 	VADDPS  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	ADDQ    DI, DX
@@ -2391,9 +2393,9 @@ biased:
 	VADDPS  (DX), Y5, Y5
 	VMOVUPS Y5, (DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored6
 
-fill:
+fill6:
 	VMOVUPS Y0, (DX)
 	ADDQ    DI, DX
 	VMOVUPS Y1, (DX)
@@ -2406,12 +2408,12 @@ fill:
 	ADDQ    DI, DX
 	VMOVUPS Y5, (DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored6
 
-masked:
+masked6:
 	VMOVUPS    (R10), Y6
 	TESTL      R13, R13
-	JZ         maskedFill
+	JZ         maskedFill6
 	VMASKMOVPS (DX), Y6, Y7
 	VADDPS     Y7, Y0, Y0
 	VMASKMOVPS Y0, Y6, (DX)
@@ -2436,9 +2438,9 @@ masked:
 	VADDPS     Y7, Y5, Y5
 	VMASKMOVPS Y5, Y6, (DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored6
 
-maskedFill:
+maskedFill6:
 	VMASKMOVPS Y0, Y6, (DX)
 	ADDQ       DI, DX
 	VMASKMOVPS Y1, Y6, (DX)
@@ -2452,11 +2454,11 @@ maskedFill:
 	VMASKMOVPS Y5, Y6, (DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored6:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*4), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel6
 	VZEROUPPER
 	RET
 
@@ -2970,23 +2972,34 @@ summed:
 	VZEROUPPER
 	RET
 
-// func gemmSweepDouble1x8(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
+// func gemmSweepDouble8(rows int, k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
 // Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble1x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+TEXT ·gemmSweepDouble8(SB), NOSPLIT, $0-105
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x06
+	JE   rows6
+	CMPQ AX, $0x05
+	JE   rows5
+	CMPQ AX, $0x04
+	JE   rows4
+	CMPQ AX, $0x03
+	JE   rows3
+	CMPQ AX, $0x02
+	JE   rows2
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x03, R9
 
-panel:
+panel1:
 	MOVQ       DX, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 56(R9)
@@ -2994,11 +3007,11 @@ panel:
 	MOVQ       CX, R10
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
-	MOVQ       k+0(FP), R11
+	MOVQ       k+8(FP), R11
 	SHRQ       $0x02, R11
-	JZ         rest
+	JZ         rest1
 
-four:
+four1:
 	VMOVUPS      (R10), Y2
 	VMOVUPS      32(R10), Y3
 	ADDQ         SI, R10
@@ -3028,14 +3041,14 @@ four:
 	VFMADD231PD  Y4, Y3, Y1
 	ADDQ         BX, R9
 	DECQ         R11
-	JNZ          four
+	JNZ          four1
 
-rest:
-	MOVQ k+0(FP), R11
+rest1:
+	MOVQ k+8(FP), R11
 	ANDQ $0x03, R11
-	JZ   summed
+	JZ   summed1
 
-one:
+one1:
 	VMOVUPS      (R10), Y2
 	VMOVUPS      32(R10), Y3
 	ADDQ         SI, R10
@@ -3044,42 +3057,42 @@ one:
 	VFMADD231PD  Y4, Y3, Y1
 	ADDQ         BX, R9
 	DECQ         R11
-	JNZ          one
+	JNZ          one1
 
-summed:
-	MOVQ    bias+80(FP), R9
+summed1:
+	MOVQ    bias+88(FP), R9
 	TESTQ   R9, R9
-	JZ      biased
+	JZ      biased1
 	VMOVUPS (R9), Y2
 	VADDPD  Y2, Y0, Y0
 	VMOVUPS 32(R9), Y2
 	VADDPD  Y2, Y1, Y1
 
-biased:
-	MOVQ    mask+88(FP), R9
-	MOVBLZX add+96(FP), R10
+biased1:
+	MOVQ    mask+96(FP), R9
+	MOVBLZX add+104(FP), R10
 	TESTQ   R9, R9
-	JNZ     masked
+	JNZ     masked1
 	TESTL   R10, R10
-	JZ      fill
+	JZ      fill1
 	VADDPD  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPD  32(DX), Y1, Y1
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored1
 
-fill:
+fill1:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored1
 
-masked:
+masked1:
 	VMOVUPS    (R9), Y2
 	VMOVUPS    32(R9), Y3
 	TESTL      R10, R10
-	JZ         maskedFill
+	JZ         maskedFill1
 	VMASKMOVPD (DX), Y2, Y4
 	VADDPD     Y4, Y0, Y0
 	VMASKMOVPD Y0, Y2, (DX)
@@ -3087,149 +3100,36 @@ masked:
 	VADDPD     Y4, Y1, Y1
 	VMASKMOVPD Y1, Y3, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored1
 
-maskedFill:
+maskedFill1:
 	VMASKMOVPD Y0, Y2, (DX)
 	VMASKMOVPD Y1, Y3, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R9
+stored1:
+	MOVQ next+32(FP), R9
 	LEAQ (AX)(R9*8), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel1
 	VZEROUPPER
 	RET
 
-// func gemmSweepDouble1x4(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble1x4(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+rows2:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x03, R9
 
-panel:
-	MOVQ       DX, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 24(R9)
-	MOVQ       AX, R9
-	MOVQ       CX, R10
-	VXORPS     Y0, Y0, Y0
-	MOVQ       k+0(FP), R11
-	SHRQ       $0x02, R11
-	JZ         rest
-
-four:
-	VMOVUPS      (R10), Y1
-	ADDQ         SI, R10
-	VBROADCASTSD (R9), Y2
-	VFMADD231PD  Y2, Y1, Y0
-	ADDQ         BX, R9
-	VMOVUPS      (R10), Y1
-	ADDQ         SI, R10
-	VBROADCASTSD (R9), Y2
-	VFMADD231PD  Y2, Y1, Y0
-	ADDQ         BX, R9
-	VMOVUPS      (R10), Y1
-	ADDQ         SI, R10
-	VBROADCASTSD (R9), Y2
-	VFMADD231PD  Y2, Y1, Y0
-	ADDQ         BX, R9
-	VMOVUPS      (R10), Y1
-	ADDQ         SI, R10
-	VBROADCASTSD (R9), Y2
-	VFMADD231PD  Y2, Y1, Y0
-	ADDQ         BX, R9
-	DECQ         R11
-	JNZ          four
-
-rest:
-	MOVQ k+0(FP), R11
-	ANDQ $0x03, R11
-	JZ   summed
-
-one:
-	VMOVUPS      (R10), Y1
-	ADDQ         SI, R10
-	VBROADCASTSD (R9), Y2
-	VFMADD231PD  Y2, Y1, Y0
-	ADDQ         BX, R9
-	DECQ         R11
-	JNZ          one
-
-summed:
-	MOVQ    bias+80(FP), R9
-	TESTQ   R9, R9
-	JZ      biased
-	VMOVUPS (R9), Y1
-	VADDPD  Y1, Y0, Y0
-
-biased:
-	MOVQ    mask+88(FP), R9
-	MOVBLZX add+96(FP), R10
-	TESTQ   R9, R9
-	JNZ     masked
-	TESTL   R10, R10
-	JZ      fill
-	VADDPD  (DX), Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-fill:
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-masked:
-	VMOVUPS    (R9), Y1
-	TESTL      R10, R10
-	JZ         maskedFill
-	VMASKMOVPD (DX), Y1, Y2
-	VADDPD     Y2, Y0, Y0
-	VMASKMOVPD Y0, Y1, (DX)
-	ADDQ       DI, DX
-	JMP        stored
-
-maskedFill:
-	VMASKMOVPD Y0, Y1, (DX)
-	ADDQ       DI, DX
-
-stored:
-	MOVQ next+24(FP), R9
-	LEAQ (AX)(R9*8), AX
-	DECQ R8
-	JNZ  panel
-	VZEROUPPER
-	RET
-
-// func gemmSweepDouble2x8(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble2x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
-	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
-	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
-	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
-	SHLQ $0x03, R9
-
-panel:
+panel2:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 56(R10)
@@ -3242,11 +3142,11 @@ panel:
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
 	VXORPS     Y3, Y3, Y3
-	MOVQ       k+0(FP), R12
+	MOVQ       k+8(FP), R12
 	SHRQ       $0x02, R12
-	JZ         rest
+	JZ         rest2
 
-four:
+four2:
 	VMOVUPS      (R11), Y4
 	VMOVUPS      32(R11), Y5
 	ADDQ         SI, R11
@@ -3288,14 +3188,14 @@ four:
 	VFMADD231PD  Y7, Y5, Y3
 	ADDQ         BX, R10
 	DECQ         R12
-	JNZ          four
+	JNZ          four2
 
-rest:
-	MOVQ k+0(FP), R12
+rest2:
+	MOVQ k+8(FP), R12
 	ANDQ $0x03, R12
-	JZ   summed
+	JZ   summed2
 
-one:
+one2:
 	VMOVUPS      (R11), Y4
 	VMOVUPS      32(R11), Y5
 	ADDQ         SI, R11
@@ -3307,12 +3207,12 @@ one:
 	VFMADD231PD  Y7, Y5, Y3
 	ADDQ         BX, R10
 	DECQ         R12
-	JNZ          one
+	JNZ          one2
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed2:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased2
 	VMOVUPS (R10), Y4
 	VADDPD  Y4, Y0, Y0
 	VADDPD  Y4, Y2, Y2
@@ -3320,13 +3220,13 @@ summed:
 	VADDPD  Y4, Y1, Y1
 	VADDPD  Y4, Y3, Y3
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R11
+biased2:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R11
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked2
 	TESTL   R11, R11
-	JZ      fill
+	JZ      fill2
 	VADDPD  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPD  32(DX), Y1, Y1
@@ -3337,22 +3237,22 @@ biased:
 	VADDPD  32(DX), Y3, Y3
 	VMOVUPS Y3, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored2
 
-fill:
+fill2:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
 	VMOVUPS Y2, (DX)
 	VMOVUPS Y3, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored2
 
-masked:
+masked2:
 	VMOVUPS    (R10), Y4
 	VMOVUPS    32(R10), Y5
 	TESTL      R11, R11
-	JZ         maskedFill
+	JZ         maskedFill2
 	VMASKMOVPD (DX), Y4, Y6
 	VADDPD     Y6, Y0, Y0
 	VMASKMOVPD Y0, Y4, (DX)
@@ -3367,9 +3267,9 @@ masked:
 	VADDPD     Y6, Y3, Y3
 	VMASKMOVPD Y3, Y5, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored2
 
-maskedFill:
+maskedFill2:
 	VMASKMOVPD Y0, Y4, (DX)
 	VMASKMOVPD Y1, Y5, 32(DX)
 	ADDQ       DI, DX
@@ -3377,168 +3277,29 @@ maskedFill:
 	VMASKMOVPD Y3, Y5, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored2:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*8), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel2
 	VZEROUPPER
 	RET
 
-// func gemmSweepDouble2x4(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble2x4(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+rows3:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x03, R9
 
-panel:
-	MOVQ       DX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	MOVQ       AX, R10
-	MOVQ       CX, R11
-	VXORPS     Y0, Y0, Y0
-	VXORPS     Y1, Y1, Y1
-	MOVQ       k+0(FP), R12
-	SHRQ       $0x02, R12
-	JZ         rest
-
-four:
-	VMOVUPS      (R11), Y2
-	ADDQ         SI, R11
-	VBROADCASTSD (R10), Y3
-	VBROADCASTSD (R10)(R9*1), Y4
-	VFMADD231PD  Y3, Y2, Y0
-	VFMADD231PD  Y4, Y2, Y1
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y2
-	ADDQ         SI, R11
-	VBROADCASTSD (R10), Y3
-	VBROADCASTSD (R10)(R9*1), Y4
-	VFMADD231PD  Y3, Y2, Y0
-	VFMADD231PD  Y4, Y2, Y1
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y2
-	ADDQ         SI, R11
-	VBROADCASTSD (R10), Y3
-	VBROADCASTSD (R10)(R9*1), Y4
-	VFMADD231PD  Y3, Y2, Y0
-	VFMADD231PD  Y4, Y2, Y1
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y2
-	ADDQ         SI, R11
-	VBROADCASTSD (R10), Y3
-	VBROADCASTSD (R10)(R9*1), Y4
-	VFMADD231PD  Y3, Y2, Y0
-	VFMADD231PD  Y4, Y2, Y1
-	ADDQ         BX, R10
-	DECQ         R12
-	JNZ          four
-
-rest:
-	MOVQ k+0(FP), R12
-	ANDQ $0x03, R12
-	JZ   summed
-
-one:
-	VMOVUPS      (R11), Y2
-	ADDQ         SI, R11
-	VBROADCASTSD (R10), Y3
-	VBROADCASTSD (R10)(R9*1), Y4
-	VFMADD231PD  Y3, Y2, Y0
-	VFMADD231PD  Y4, Y2, Y1
-	ADDQ         BX, R10
-	DECQ         R12
-	JNZ          one
-
-summed:
-	MOVQ    bias+80(FP), R10
-	TESTQ   R10, R10
-	JZ      biased
-	VMOVUPS (R10), Y2
-	VADDPD  Y2, Y0, Y0
-	VADDPD  Y2, Y1, Y1
-
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R11
-	TESTQ   R10, R10
-	JNZ     masked
-	TESTL   R11, R11
-	JZ      fill
-	VADDPD  (DX), Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VADDPD  (DX), Y1, Y1
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-fill:
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-masked:
-	VMOVUPS    (R10), Y2
-	TESTL      R11, R11
-	JZ         maskedFill
-	VMASKMOVPD (DX), Y2, Y3
-	VADDPD     Y3, Y0, Y0
-	VMASKMOVPD Y0, Y2, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD (DX), Y2, Y3
-	VADDPD     Y3, Y1, Y1
-	VMASKMOVPD Y1, Y2, (DX)
-	ADDQ       DI, DX
-	JMP        stored
-
-maskedFill:
-	VMASKMOVPD Y0, Y2, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD Y1, Y2, (DX)
-	ADDQ       DI, DX
-
-stored:
-	MOVQ next+24(FP), R10
-	LEAQ (AX)(R10*8), AX
-	DECQ R8
-	JNZ  panel
-	VZEROUPPER
-	RET
-
-// func gemmSweepDouble3x8(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble3x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
-	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
-	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
-	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
-	SHLQ $0x03, R9
-
-panel:
+panel3:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 56(R10)
@@ -3556,11 +3317,11 @@ panel:
 	VXORPS     Y3, Y3, Y3
 	VXORPS     Y4, Y4, Y4
 	VXORPS     Y5, Y5, Y5
-	MOVQ       k+0(FP), R12
+	MOVQ       k+8(FP), R12
 	SHRQ       $0x02, R12
-	JZ         rest
+	JZ         rest3
 
-four:
+four3:
 	VMOVUPS      (R11), Y6
 	VMOVUPS      32(R11), Y7
 	ADDQ         SI, R11
@@ -3614,14 +3375,14 @@ four:
 	VFMADD231PD  Y8, Y7, Y5
 	ADDQ         BX, R10
 	DECQ         R12
-	JNZ          four
+	JNZ          four3
 
-rest:
-	MOVQ k+0(FP), R12
+rest3:
+	MOVQ k+8(FP), R12
 	ANDQ $0x03, R12
-	JZ   summed
+	JZ   summed3
 
-one:
+one3:
 	VMOVUPS      (R11), Y6
 	VMOVUPS      32(R11), Y7
 	ADDQ         SI, R11
@@ -3636,12 +3397,12 @@ one:
 	VFMADD231PD  Y8, Y7, Y5
 	ADDQ         BX, R10
 	DECQ         R12
-	JNZ          one
+	JNZ          one3
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed3:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased3
 	VMOVUPS (R10), Y6
 	VADDPD  Y6, Y0, Y0
 	VADDPD  Y6, Y2, Y2
@@ -3651,13 +3412,13 @@ summed:
 	VADDPD  Y6, Y3, Y3
 	VADDPD  Y6, Y5, Y5
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R11
+biased3:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R11
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked3
 	TESTL   R11, R11
-	JZ      fill
+	JZ      fill3
 	VADDPD  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPD  32(DX), Y1, Y1
@@ -3673,9 +3434,9 @@ biased:
 	VADDPD  32(DX), Y5, Y5
 	VMOVUPS Y5, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored3
 
-fill:
+fill3:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
@@ -3685,13 +3446,13 @@ fill:
 	VMOVUPS Y4, (DX)
 	VMOVUPS Y5, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored3
 
-masked:
+masked3:
 	VMOVUPS    (R10), Y6
 	VMOVUPS    32(R10), Y7
 	TESTL      R11, R11
-	JZ         maskedFill
+	JZ         maskedFill3
 	VMASKMOVPD (DX), Y6, Y8
 	VADDPD     Y8, Y0, Y0
 	VMASKMOVPD Y0, Y6, (DX)
@@ -3713,9 +3474,9 @@ masked:
 	VADDPD     Y8, Y5, Y5
 	VMASKMOVPD Y5, Y7, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored3
 
-maskedFill:
+maskedFill3:
 	VMASKMOVPD Y0, Y6, (DX)
 	VMASKMOVPD Y1, Y7, 32(DX)
 	ADDQ       DI, DX
@@ -3726,195 +3487,30 @@ maskedFill:
 	VMASKMOVPD Y5, Y7, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored3:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*8), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel3
 	VZEROUPPER
 	RET
 
-// func gemmSweepDouble3x4(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble3x4(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+rows4:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
-	SHLQ $0x03, R9
-
-panel:
-	MOVQ       DX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	MOVQ       AX, R10
-	MOVQ       CX, R11
-	VXORPS     Y0, Y0, Y0
-	VXORPS     Y1, Y1, Y1
-	VXORPS     Y2, Y2, Y2
-	MOVQ       k+0(FP), R12
-	SHRQ       $0x02, R12
-	JZ         rest
-
-four:
-	VMOVUPS      (R11), Y3
-	ADDQ         SI, R11
-	VBROADCASTSD (R10), Y4
-	VBROADCASTSD (R10)(R9*1), Y5
-	VFMADD231PD  Y4, Y3, Y0
-	VFMADD231PD  Y5, Y3, Y1
-	VBROADCASTSD (R10)(R9*2), Y4
-	VFMADD231PD  Y4, Y3, Y2
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y3
-	ADDQ         SI, R11
-	VBROADCASTSD (R10), Y4
-	VBROADCASTSD (R10)(R9*1), Y5
-	VFMADD231PD  Y4, Y3, Y0
-	VFMADD231PD  Y5, Y3, Y1
-	VBROADCASTSD (R10)(R9*2), Y4
-	VFMADD231PD  Y4, Y3, Y2
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y3
-	ADDQ         SI, R11
-	VBROADCASTSD (R10), Y4
-	VBROADCASTSD (R10)(R9*1), Y5
-	VFMADD231PD  Y4, Y3, Y0
-	VFMADD231PD  Y5, Y3, Y1
-	VBROADCASTSD (R10)(R9*2), Y4
-	VFMADD231PD  Y4, Y3, Y2
-	ADDQ         BX, R10
-	VMOVUPS      (R11), Y3
-	ADDQ         SI, R11
-	VBROADCASTSD (R10), Y4
-	VBROADCASTSD (R10)(R9*1), Y5
-	VFMADD231PD  Y4, Y3, Y0
-	VFMADD231PD  Y5, Y3, Y1
-	VBROADCASTSD (R10)(R9*2), Y4
-	VFMADD231PD  Y4, Y3, Y2
-	ADDQ         BX, R10
-	DECQ         R12
-	JNZ          four
-
-rest:
-	MOVQ k+0(FP), R12
-	ANDQ $0x03, R12
-	JZ   summed
-
-one:
-	VMOVUPS      (R11), Y3
-	ADDQ         SI, R11
-	VBROADCASTSD (R10), Y4
-	VBROADCASTSD (R10)(R9*1), Y5
-	VFMADD231PD  Y4, Y3, Y0
-	VFMADD231PD  Y5, Y3, Y1
-	VBROADCASTSD (R10)(R9*2), Y4
-	VFMADD231PD  Y4, Y3, Y2
-	ADDQ         BX, R10
-	DECQ         R12
-	JNZ          one
-
-summed:
-	MOVQ    bias+80(FP), R10
-	TESTQ   R10, R10
-	JZ      biased
-	VMOVUPS (R10), Y3
-	VADDPD  Y3, Y0, Y0
-	VADDPD  Y3, Y1, Y1
-	VADDPD  Y3, Y2, Y2
-
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R11
-	TESTQ   R10, R10
-	JNZ     masked
-	TESTL   R11, R11
-	JZ      fill
-	VADDPD  (DX), Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VADDPD  (DX), Y1, Y1
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VADDPD  (DX), Y2, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-fill:
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-masked:
-	VMOVUPS    (R10), Y3
-	TESTL      R11, R11
-	JZ         maskedFill
-	VMASKMOVPD (DX), Y3, Y4
-	VADDPD     Y4, Y0, Y0
-	VMASKMOVPD Y0, Y3, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD (DX), Y3, Y4
-	VADDPD     Y4, Y1, Y1
-	VMASKMOVPD Y1, Y3, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD (DX), Y3, Y4
-	VADDPD     Y4, Y2, Y2
-	VMASKMOVPD Y2, Y3, (DX)
-	ADDQ       DI, DX
-	JMP        stored
-
-maskedFill:
-	VMASKMOVPD Y0, Y3, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD Y1, Y3, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD Y2, Y3, (DX)
-	ADDQ       DI, DX
-
-stored:
-	MOVQ next+24(FP), R10
-	LEAQ (AX)(R10*8), AX
-	DECQ R8
-	JNZ  panel
-	VZEROUPPER
-	RET
-
-// func gemmSweepDouble4x8(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble4x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
-	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
-	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
-	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x03, R9
 	LEAQ (R9)(R9*2), R11
 
-panel:
+panel4:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 56(R10)
@@ -3937,11 +3533,11 @@ panel:
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
-	MOVQ       k+0(FP), R13
+	MOVQ       k+8(FP), R13
 	SHRQ       $0x02, R13
-	JZ         rest
+	JZ         rest4
 
-four:
+four4:
 	VMOVUPS      (R12), Y8
 	VMOVUPS      32(R12), Y9
 	ADDQ         SI, R12
@@ -4007,14 +3603,14 @@ four:
 	VFMADD231PD  Y11, Y9, Y7
 	ADDQ         BX, R10
 	DECQ         R13
-	JNZ          four
+	JNZ          four4
 
-rest:
-	MOVQ k+0(FP), R13
+rest4:
+	MOVQ k+8(FP), R13
 	ANDQ $0x03, R13
-	JZ   summed
+	JZ   summed4
 
-one:
+one4:
 	VMOVUPS      (R12), Y8
 	VMOVUPS      32(R12), Y9
 	ADDQ         SI, R12
@@ -4032,12 +3628,12 @@ one:
 	VFMADD231PD  Y11, Y9, Y7
 	ADDQ         BX, R10
 	DECQ         R13
-	JNZ          one
+	JNZ          one4
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed4:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased4
 	VMOVUPS (R10), Y8
 	VADDPD  Y8, Y0, Y0
 	VADDPD  Y8, Y2, Y2
@@ -4049,13 +3645,13 @@ summed:
 	VADDPD  Y8, Y5, Y5
 	VADDPD  Y8, Y7, Y7
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R12
+biased4:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R12
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked4
 	TESTL   R12, R12
-	JZ      fill
+	JZ      fill4
 	VADDPD  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPD  32(DX), Y1, Y1
@@ -4076,9 +3672,9 @@ biased:
 	VADDPD  32(DX), Y7, Y7
 	VMOVUPS Y7, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored4
 
-fill:
+fill4:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
@@ -4091,13 +3687,13 @@ fill:
 	VMOVUPS Y6, (DX)
 	VMOVUPS Y7, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored4
 
-masked:
+masked4:
 	VMOVUPS    (R10), Y8
 	VMOVUPS    32(R10), Y9
 	TESTL      R12, R12
-	JZ         maskedFill
+	JZ         maskedFill4
 	VMASKMOVPD (DX), Y8, Y10
 	VADDPD     Y10, Y0, Y0
 	VMASKMOVPD Y0, Y8, (DX)
@@ -4126,9 +3722,9 @@ masked:
 	VADDPD     Y10, Y7, Y7
 	VMASKMOVPD Y7, Y9, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored4
 
-maskedFill:
+maskedFill4:
 	VMASKMOVPD Y0, Y8, (DX)
 	VMASKMOVPD Y1, Y9, 32(DX)
 	ADDQ       DI, DX
@@ -4142,222 +3738,30 @@ maskedFill:
 	VMASKMOVPD Y7, Y9, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored4:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*8), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel4
 	VZEROUPPER
 	RET
 
-// func gemmSweepDouble4x4(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble4x4(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+rows5:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x03, R9
 	LEAQ (R9)(R9*2), R11
 
-panel:
-	MOVQ       DX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	MOVQ       AX, R10
-	MOVQ       CX, R12
-	VXORPS     Y0, Y0, Y0
-	VXORPS     Y1, Y1, Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	MOVQ       k+0(FP), R13
-	SHRQ       $0x02, R13
-	JZ         rest
-
-four:
-	VMOVUPS      (R12), Y4
-	ADDQ         SI, R12
-	VBROADCASTSD (R10), Y5
-	VBROADCASTSD (R10)(R9*1), Y6
-	VFMADD231PD  Y5, Y4, Y0
-	VFMADD231PD  Y6, Y4, Y1
-	VBROADCASTSD (R10)(R9*2), Y5
-	VBROADCASTSD (R10)(R11*1), Y6
-	VFMADD231PD  Y5, Y4, Y2
-	VFMADD231PD  Y6, Y4, Y3
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y4
-	ADDQ         SI, R12
-	VBROADCASTSD (R10), Y5
-	VBROADCASTSD (R10)(R9*1), Y6
-	VFMADD231PD  Y5, Y4, Y0
-	VFMADD231PD  Y6, Y4, Y1
-	VBROADCASTSD (R10)(R9*2), Y5
-	VBROADCASTSD (R10)(R11*1), Y6
-	VFMADD231PD  Y5, Y4, Y2
-	VFMADD231PD  Y6, Y4, Y3
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y4
-	ADDQ         SI, R12
-	VBROADCASTSD (R10), Y5
-	VBROADCASTSD (R10)(R9*1), Y6
-	VFMADD231PD  Y5, Y4, Y0
-	VFMADD231PD  Y6, Y4, Y1
-	VBROADCASTSD (R10)(R9*2), Y5
-	VBROADCASTSD (R10)(R11*1), Y6
-	VFMADD231PD  Y5, Y4, Y2
-	VFMADD231PD  Y6, Y4, Y3
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y4
-	ADDQ         SI, R12
-	VBROADCASTSD (R10), Y5
-	VBROADCASTSD (R10)(R9*1), Y6
-	VFMADD231PD  Y5, Y4, Y0
-	VFMADD231PD  Y6, Y4, Y1
-	VBROADCASTSD (R10)(R9*2), Y5
-	VBROADCASTSD (R10)(R11*1), Y6
-	VFMADD231PD  Y5, Y4, Y2
-	VFMADD231PD  Y6, Y4, Y3
-	ADDQ         BX, R10
-	DECQ         R13
-	JNZ          four
-
-rest:
-	MOVQ k+0(FP), R13
-	ANDQ $0x03, R13
-	JZ   summed
-
-one:
-	VMOVUPS      (R12), Y4
-	ADDQ         SI, R12
-	VBROADCASTSD (R10), Y5
-	VBROADCASTSD (R10)(R9*1), Y6
-	VFMADD231PD  Y5, Y4, Y0
-	VFMADD231PD  Y6, Y4, Y1
-	VBROADCASTSD (R10)(R9*2), Y5
-	VBROADCASTSD (R10)(R11*1), Y6
-	VFMADD231PD  Y5, Y4, Y2
-	VFMADD231PD  Y6, Y4, Y3
-	ADDQ         BX, R10
-	DECQ         R13
-	JNZ          one
-
-summed:
-	MOVQ    bias+80(FP), R10
-	TESTQ   R10, R10
-	JZ      biased
-	VMOVUPS (R10), Y4
-	VADDPD  Y4, Y0, Y0
-	VADDPD  Y4, Y1, Y1
-	VADDPD  Y4, Y2, Y2
-	VADDPD  Y4, Y3, Y3
-
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R12
-	TESTQ   R10, R10
-	JNZ     masked
-	TESTL   R12, R12
-	JZ      fill
-	VADDPD  (DX), Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VADDPD  (DX), Y1, Y1
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VADDPD  (DX), Y2, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	VADDPD  (DX), Y3, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-fill:
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y3, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-masked:
-	VMOVUPS    (R10), Y4
-	TESTL      R12, R12
-	JZ         maskedFill
-	VMASKMOVPD (DX), Y4, Y5
-	VADDPD     Y5, Y0, Y0
-	VMASKMOVPD Y0, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD (DX), Y4, Y5
-	VADDPD     Y5, Y1, Y1
-	VMASKMOVPD Y1, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD (DX), Y4, Y5
-	VADDPD     Y5, Y2, Y2
-	VMASKMOVPD Y2, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD (DX), Y4, Y5
-	VADDPD     Y5, Y3, Y3
-	VMASKMOVPD Y3, Y4, (DX)
-	ADDQ       DI, DX
-	JMP        stored
-
-maskedFill:
-	VMASKMOVPD Y0, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD Y1, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD Y2, Y4, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD Y3, Y4, (DX)
-	ADDQ       DI, DX
-
-stored:
-	MOVQ next+24(FP), R10
-	LEAQ (AX)(R10*8), AX
-	DECQ R8
-	JNZ  panel
-	VZEROUPPER
-	RET
-
-// func gemmSweepDouble5x8(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble5x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
-	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
-	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
-	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
-	SHLQ $0x03, R9
-	LEAQ (R9)(R9*2), R11
-
-panel:
+panel5:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 56(R10)
@@ -4385,11 +3789,11 @@ panel:
 	VXORPS     Y7, Y7, Y7
 	VXORPS     Y8, Y8, Y8
 	VXORPS     Y9, Y9, Y9
-	MOVQ       k+0(FP), R13
+	MOVQ       k+8(FP), R13
 	SHRQ       $0x02, R13
-	JZ         rest
+	JZ         rest5
 
-four:
+four5:
 	VMOVUPS      (R12), Y10
 	VMOVUPS      32(R12), Y11
 	ADDQ         SI, R12
@@ -4467,14 +3871,14 @@ four:
 	VFMADD231PD  Y12, Y11, Y9
 	ADDQ         BX, R10
 	DECQ         R13
-	JNZ          four
+	JNZ          four5
 
-rest:
-	MOVQ k+0(FP), R13
+rest5:
+	MOVQ k+8(FP), R13
 	ANDQ $0x03, R13
-	JZ   summed
+	JZ   summed5
 
-one:
+one5:
 	VMOVUPS      (R12), Y10
 	VMOVUPS      32(R12), Y11
 	ADDQ         SI, R12
@@ -4495,12 +3899,12 @@ one:
 	VFMADD231PD  Y12, Y11, Y9
 	ADDQ         BX, R10
 	DECQ         R13
-	JNZ          one
+	JNZ          one5
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed5:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased5
 	VMOVUPS (R10), Y10
 	VADDPD  Y10, Y0, Y0
 	VADDPD  Y10, Y2, Y2
@@ -4514,13 +3918,13 @@ summed:
 	VADDPD  Y10, Y7, Y7
 	VADDPD  Y10, Y9, Y9
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R12
+biased5:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R12
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked5
 	TESTL   R12, R12
-	JZ      fill
+	JZ      fill5
 	VADDPD  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPD  32(DX), Y1, Y1
@@ -4546,9 +3950,9 @@ biased:
 	VADDPD  32(DX), Y9, Y9
 	VMOVUPS Y9, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored5
 
-fill:
+fill5:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
@@ -4564,13 +3968,13 @@ fill:
 	VMOVUPS Y8, (DX)
 	VMOVUPS Y9, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored5
 
-masked:
+masked5:
 	VMOVUPS    (R10), Y10
 	VMOVUPS    32(R10), Y11
 	TESTL      R12, R12
-	JZ         maskedFill
+	JZ         maskedFill5
 	VMASKMOVPD (DX), Y10, Y12
 	VADDPD     Y12, Y0, Y0
 	VMASKMOVPD Y0, Y10, (DX)
@@ -4606,9 +4010,9 @@ masked:
 	VADDPD     Y12, Y9, Y9
 	VMASKMOVPD Y9, Y11, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored5
 
-maskedFill:
+maskedFill5:
 	VMASKMOVPD Y0, Y10, (DX)
 	VMASKMOVPD Y1, Y11, 32(DX)
 	ADDQ       DI, DX
@@ -4625,249 +4029,31 @@ maskedFill:
 	VMASKMOVPD Y9, Y11, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored5:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*8), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel5
 	VZEROUPPER
 	RET
 
-// func gemmSweepDouble5x4(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble5x4(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+rows6:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
-	SHLQ $0x03, R9
-	LEAQ (R9)(R9*2), R11
-
-panel:
-	MOVQ       DX, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	ADDQ       DI, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 24(R10)
-	MOVQ       AX, R10
-	MOVQ       CX, R12
-	VXORPS     Y0, Y0, Y0
-	VXORPS     Y1, Y1, Y1
-	VXORPS     Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	VXORPS     Y4, Y4, Y4
-	MOVQ       k+0(FP), R13
-	SHRQ       $0x02, R13
-	JZ         rest
-
-four:
-	VMOVUPS      (R12), Y5
-	ADDQ         SI, R12
-	VBROADCASTSD (R10), Y6
-	VBROADCASTSD (R10)(R9*1), Y7
-	VFMADD231PD  Y6, Y5, Y0
-	VFMADD231PD  Y7, Y5, Y1
-	VBROADCASTSD (R10)(R9*2), Y6
-	VBROADCASTSD (R10)(R11*1), Y7
-	VFMADD231PD  Y6, Y5, Y2
-	VFMADD231PD  Y7, Y5, Y3
-	VBROADCASTSD (R10)(R9*4), Y6
-	VFMADD231PD  Y6, Y5, Y4
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y5
-	ADDQ         SI, R12
-	VBROADCASTSD (R10), Y6
-	VBROADCASTSD (R10)(R9*1), Y7
-	VFMADD231PD  Y6, Y5, Y0
-	VFMADD231PD  Y7, Y5, Y1
-	VBROADCASTSD (R10)(R9*2), Y6
-	VBROADCASTSD (R10)(R11*1), Y7
-	VFMADD231PD  Y6, Y5, Y2
-	VFMADD231PD  Y7, Y5, Y3
-	VBROADCASTSD (R10)(R9*4), Y6
-	VFMADD231PD  Y6, Y5, Y4
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y5
-	ADDQ         SI, R12
-	VBROADCASTSD (R10), Y6
-	VBROADCASTSD (R10)(R9*1), Y7
-	VFMADD231PD  Y6, Y5, Y0
-	VFMADD231PD  Y7, Y5, Y1
-	VBROADCASTSD (R10)(R9*2), Y6
-	VBROADCASTSD (R10)(R11*1), Y7
-	VFMADD231PD  Y6, Y5, Y2
-	VFMADD231PD  Y7, Y5, Y3
-	VBROADCASTSD (R10)(R9*4), Y6
-	VFMADD231PD  Y6, Y5, Y4
-	ADDQ         BX, R10
-	VMOVUPS      (R12), Y5
-	ADDQ         SI, R12
-	VBROADCASTSD (R10), Y6
-	VBROADCASTSD (R10)(R9*1), Y7
-	VFMADD231PD  Y6, Y5, Y0
-	VFMADD231PD  Y7, Y5, Y1
-	VBROADCASTSD (R10)(R9*2), Y6
-	VBROADCASTSD (R10)(R11*1), Y7
-	VFMADD231PD  Y6, Y5, Y2
-	VFMADD231PD  Y7, Y5, Y3
-	VBROADCASTSD (R10)(R9*4), Y6
-	VFMADD231PD  Y6, Y5, Y4
-	ADDQ         BX, R10
-	DECQ         R13
-	JNZ          four
-
-rest:
-	MOVQ k+0(FP), R13
-	ANDQ $0x03, R13
-	JZ   summed
-
-one:
-	VMOVUPS      (R12), Y5
-	ADDQ         SI, R12
-	VBROADCASTSD (R10), Y6
-	VBROADCASTSD (R10)(R9*1), Y7
-	VFMADD231PD  Y6, Y5, Y0
-	VFMADD231PD  Y7, Y5, Y1
-	VBROADCASTSD (R10)(R9*2), Y6
-	VBROADCASTSD (R10)(R11*1), Y7
-	VFMADD231PD  Y6, Y5, Y2
-	VFMADD231PD  Y7, Y5, Y3
-	VBROADCASTSD (R10)(R9*4), Y6
-	VFMADD231PD  Y6, Y5, Y4
-	ADDQ         BX, R10
-	DECQ         R13
-	JNZ          one
-
-summed:
-	MOVQ    bias+80(FP), R10
-	TESTQ   R10, R10
-	JZ      biased
-	VMOVUPS (R10), Y5
-	VADDPD  Y5, Y0, Y0
-	VADDPD  Y5, Y1, Y1
-	VADDPD  Y5, Y2, Y2
-	VADDPD  Y5, Y3, Y3
-	VADDPD  Y5, Y4, Y4
-
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R12
-	TESTQ   R10, R10
-	JNZ     masked
-	TESTL   R12, R12
-	JZ      fill
-	VADDPD  (DX), Y0, Y0
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VADDPD  (DX), Y1, Y1
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VADDPD  (DX), Y2, Y2
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	VADDPD  (DX), Y3, Y3
-	VMOVUPS Y3, (DX)
-	ADDQ    DI, DX
-	VADDPD  (DX), Y4, Y4
-	VMOVUPS Y4, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-fill:
-	VMOVUPS Y0, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y1, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y2, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y3, (DX)
-	ADDQ    DI, DX
-	VMOVUPS Y4, (DX)
-	ADDQ    DI, DX
-	JMP     stored
-
-masked:
-	VMOVUPS    (R10), Y5
-	TESTL      R12, R12
-	JZ         maskedFill
-	VMASKMOVPD (DX), Y5, Y6
-	VADDPD     Y6, Y0, Y0
-	VMASKMOVPD Y0, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD (DX), Y5, Y6
-	VADDPD     Y6, Y1, Y1
-	VMASKMOVPD Y1, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD (DX), Y5, Y6
-	VADDPD     Y6, Y2, Y2
-	VMASKMOVPD Y2, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD (DX), Y5, Y6
-	VADDPD     Y6, Y3, Y3
-	VMASKMOVPD Y3, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD (DX), Y5, Y6
-	VADDPD     Y6, Y4, Y4
-	VMASKMOVPD Y4, Y5, (DX)
-	ADDQ       DI, DX
-	JMP        stored
-
-maskedFill:
-	VMASKMOVPD Y0, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD Y1, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD Y2, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD Y3, Y5, (DX)
-	ADDQ       DI, DX
-	VMASKMOVPD Y4, Y5, (DX)
-	ADDQ       DI, DX
-
-stored:
-	MOVQ next+24(FP), R10
-	LEAQ (AX)(R10*8), AX
-	DECQ R8
-	JNZ  panel
-	VZEROUPPER
-	RET
-
-// func gemmSweepDouble6x8(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble6x8(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
-	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
-	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
-	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x03, R9
 	LEAQ (R9)(R9*2), R11
 	LEAQ (R9)(R9*4), R12
 
-panel:
+panel6:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 56(R10)
@@ -4900,11 +4086,11 @@ panel:
 	VXORPS     Y9, Y9, Y9
 	VXORPS     Y10, Y10, Y10
 	VXORPS     Y11, Y11, Y11
-	MOVQ       k+0(FP), R14
+	MOVQ       k+8(FP), R14
 	SHRQ       $0x02, R14
-	JZ         rest
+	JZ         rest6
 
-four:
+four6:
 	VMOVUPS      (R13), Y12
 	VMOVUPS      32(R13), Y13
 	ADDQ         SI, R13
@@ -4994,14 +4180,14 @@ four:
 	VFMADD231PD  Y15, Y13, Y11
 	ADDQ         BX, R10
 	DECQ         R14
-	JNZ          four
+	JNZ          four6
 
-rest:
-	MOVQ k+0(FP), R14
+rest6:
+	MOVQ k+8(FP), R14
 	ANDQ $0x03, R14
-	JZ   summed
+	JZ   summed6
 
-one:
+one6:
 	VMOVUPS      (R13), Y12
 	VMOVUPS      32(R13), Y13
 	ADDQ         SI, R13
@@ -5025,12 +4211,12 @@ one:
 	VFMADD231PD  Y15, Y13, Y11
 	ADDQ         BX, R10
 	DECQ         R14
-	JNZ          one
+	JNZ          one6
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed6:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased6
 	VMOVUPS (R10), Y12
 	VADDPD  Y12, Y0, Y0
 	VADDPD  Y12, Y2, Y2
@@ -5046,13 +4232,13 @@ summed:
 	VADDPD  Y12, Y9, Y9
 	VADDPD  Y12, Y11, Y11
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R13
+biased6:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R13
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked6
 	TESTL   R13, R13
-	JZ      fill
+	JZ      fill6
 	VADDPD  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	VADDPD  32(DX), Y1, Y1
@@ -5083,9 +4269,9 @@ biased:
 	VADDPD  32(DX), Y11, Y11
 	VMOVUPS Y11, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored6
 
-fill:
+fill6:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	ADDQ    DI, DX
@@ -5104,13 +4290,13 @@ fill:
 	VMOVUPS Y10, (DX)
 	VMOVUPS Y11, 32(DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored6
 
-masked:
+masked6:
 	VMOVUPS    (R10), Y12
 	VMOVUPS    32(R10), Y13
 	TESTL      R13, R13
-	JZ         maskedFill
+	JZ         maskedFill6
 	VMASKMOVPD (DX), Y12, Y14
 	VADDPD     Y14, Y0, Y0
 	VMASKMOVPD Y0, Y12, (DX)
@@ -5153,9 +4339,9 @@ masked:
 	VADDPD     Y14, Y11, Y11
 	VMASKMOVPD Y11, Y13, 32(DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored6
 
-maskedFill:
+maskedFill6:
 	VMASKMOVPD Y0, Y12, (DX)
 	VMASKMOVPD Y1, Y13, 32(DX)
 	ADDQ       DI, DX
@@ -5175,33 +4361,851 @@ maskedFill:
 	VMASKMOVPD Y11, Y13, 32(DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored6:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*8), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel6
 	VZEROUPPER
 	RET
 
-// func gemmSweepDouble6x4(k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
+// func gemmSweepDouble4(rows int, k int, panels int, a *float64, next int, row int, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
 // Requires: AVX, FMA3, MMX+
-TEXT ·gemmSweepDouble6x4(SB), NOSPLIT, $0-97
-	MOVQ a+16(FP), AX
-	MOVQ b+48(FP), CX
-	MOVQ c+64(FP), DX
-	MOVQ step+40(FP), BX
+TEXT ·gemmSweepDouble4(SB), NOSPLIT, $0-105
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x06
+	JE   rows6
+	CMPQ AX, $0x05
+	JE   rows5
+	CMPQ AX, $0x04
+	JE   rows4
+	CMPQ AX, $0x03
+	JE   rows3
+	CMPQ AX, $0x02
+	JE   rows2
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
 	SHLQ $0x03, BX
-	MOVQ ldb+56(FP), SI
+	MOVQ ldb+64(FP), SI
 	SHLQ $0x03, SI
-	MOVQ ldc+72(FP), DI
+	MOVQ ldc+80(FP), DI
 	SHLQ $0x03, DI
-	MOVQ panels+8(FP), R8
-	MOVQ row+32(FP), R9
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
+	SHLQ $0x03, R9
+
+panel1:
+	MOVQ       DX, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 24(R9)
+	MOVQ       AX, R9
+	MOVQ       CX, R10
+	VXORPS     Y0, Y0, Y0
+	MOVQ       k+8(FP), R11
+	SHRQ       $0x02, R11
+	JZ         rest1
+
+four1:
+	VMOVUPS      (R10), Y1
+	ADDQ         SI, R10
+	VBROADCASTSD (R9), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	ADDQ         BX, R9
+	VMOVUPS      (R10), Y1
+	ADDQ         SI, R10
+	VBROADCASTSD (R9), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	ADDQ         BX, R9
+	VMOVUPS      (R10), Y1
+	ADDQ         SI, R10
+	VBROADCASTSD (R9), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	ADDQ         BX, R9
+	VMOVUPS      (R10), Y1
+	ADDQ         SI, R10
+	VBROADCASTSD (R9), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	ADDQ         BX, R9
+	DECQ         R11
+	JNZ          four1
+
+rest1:
+	MOVQ k+8(FP), R11
+	ANDQ $0x03, R11
+	JZ   summed1
+
+one1:
+	VMOVUPS      (R10), Y1
+	ADDQ         SI, R10
+	VBROADCASTSD (R9), Y2
+	VFMADD231PD  Y2, Y1, Y0
+	ADDQ         BX, R9
+	DECQ         R11
+	JNZ          one1
+
+summed1:
+	MOVQ    bias+88(FP), R9
+	TESTQ   R9, R9
+	JZ      biased1
+	VMOVUPS (R9), Y1
+	VADDPD  Y1, Y0, Y0
+
+biased1:
+	MOVQ    mask+96(FP), R9
+	MOVBLZX add+104(FP), R10
+	TESTQ   R9, R9
+	JNZ     masked1
+	TESTL   R10, R10
+	JZ      fill1
+	VADDPD  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	JMP     stored1
+
+fill1:
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	JMP     stored1
+
+masked1:
+	VMOVUPS    (R9), Y1
+	TESTL      R10, R10
+	JZ         maskedFill1
+	VMASKMOVPD (DX), Y1, Y2
+	VADDPD     Y2, Y0, Y0
+	VMASKMOVPD Y0, Y1, (DX)
+	ADDQ       DI, DX
+	JMP        stored1
+
+maskedFill1:
+	VMASKMOVPD Y0, Y1, (DX)
+	ADDQ       DI, DX
+
+stored1:
+	MOVQ next+32(FP), R9
+	LEAQ (AX)(R9*8), AX
+	DECQ R8
+	JNZ  panel1
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
+	SHLQ $0x03, BX
+	MOVQ ldb+64(FP), SI
+	SHLQ $0x03, SI
+	MOVQ ldc+80(FP), DI
+	SHLQ $0x03, DI
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
+	SHLQ $0x03, R9
+
+panel2:
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	MOVQ       AX, R10
+	MOVQ       CX, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       k+8(FP), R12
+	SHRQ       $0x02, R12
+	JZ         rest2
+
+four2:
+	VMOVUPS      (R11), Y2
+	ADDQ         SI, R11
+	VBROADCASTSD (R10), Y3
+	VBROADCASTSD (R10)(R9*1), Y4
+	VFMADD231PD  Y3, Y2, Y0
+	VFMADD231PD  Y4, Y2, Y1
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y2
+	ADDQ         SI, R11
+	VBROADCASTSD (R10), Y3
+	VBROADCASTSD (R10)(R9*1), Y4
+	VFMADD231PD  Y3, Y2, Y0
+	VFMADD231PD  Y4, Y2, Y1
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y2
+	ADDQ         SI, R11
+	VBROADCASTSD (R10), Y3
+	VBROADCASTSD (R10)(R9*1), Y4
+	VFMADD231PD  Y3, Y2, Y0
+	VFMADD231PD  Y4, Y2, Y1
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y2
+	ADDQ         SI, R11
+	VBROADCASTSD (R10), Y3
+	VBROADCASTSD (R10)(R9*1), Y4
+	VFMADD231PD  Y3, Y2, Y0
+	VFMADD231PD  Y4, Y2, Y1
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          four2
+
+rest2:
+	MOVQ k+8(FP), R12
+	ANDQ $0x03, R12
+	JZ   summed2
+
+one2:
+	VMOVUPS      (R11), Y2
+	ADDQ         SI, R11
+	VBROADCASTSD (R10), Y3
+	VBROADCASTSD (R10)(R9*1), Y4
+	VFMADD231PD  Y3, Y2, Y0
+	VFMADD231PD  Y4, Y2, Y1
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          one2
+
+summed2:
+	MOVQ    bias+88(FP), R10
+	TESTQ   R10, R10
+	JZ      biased2
+	VMOVUPS (R10), Y2
+	VADDPD  Y2, Y0, Y0
+	VADDPD  Y2, Y1, Y1
+
+biased2:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R11
+	TESTQ   R10, R10
+	JNZ     masked2
+	TESTL   R11, R11
+	JZ      fill2
+	VADDPD  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VADDPD  (DX), Y1, Y1
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	JMP     stored2
+
+fill2:
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	JMP     stored2
+
+masked2:
+	VMOVUPS    (R10), Y2
+	TESTL      R11, R11
+	JZ         maskedFill2
+	VMASKMOVPD (DX), Y2, Y3
+	VADDPD     Y3, Y0, Y0
+	VMASKMOVPD Y0, Y2, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD (DX), Y2, Y3
+	VADDPD     Y3, Y1, Y1
+	VMASKMOVPD Y1, Y2, (DX)
+	ADDQ       DI, DX
+	JMP        stored2
+
+maskedFill2:
+	VMASKMOVPD Y0, Y2, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD Y1, Y2, (DX)
+	ADDQ       DI, DX
+
+stored2:
+	MOVQ next+32(FP), R10
+	LEAQ (AX)(R10*8), AX
+	DECQ R8
+	JNZ  panel2
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
+	SHLQ $0x03, BX
+	MOVQ ldb+64(FP), SI
+	SHLQ $0x03, SI
+	MOVQ ldc+80(FP), DI
+	SHLQ $0x03, DI
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
+	SHLQ $0x03, R9
+
+panel3:
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	MOVQ       AX, R10
+	MOVQ       CX, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	MOVQ       k+8(FP), R12
+	SHRQ       $0x02, R12
+	JZ         rest3
+
+four3:
+	VMOVUPS      (R11), Y3
+	ADDQ         SI, R11
+	VBROADCASTSD (R10), Y4
+	VBROADCASTSD (R10)(R9*1), Y5
+	VFMADD231PD  Y4, Y3, Y0
+	VFMADD231PD  Y5, Y3, Y1
+	VBROADCASTSD (R10)(R9*2), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y3
+	ADDQ         SI, R11
+	VBROADCASTSD (R10), Y4
+	VBROADCASTSD (R10)(R9*1), Y5
+	VFMADD231PD  Y4, Y3, Y0
+	VFMADD231PD  Y5, Y3, Y1
+	VBROADCASTSD (R10)(R9*2), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y3
+	ADDQ         SI, R11
+	VBROADCASTSD (R10), Y4
+	VBROADCASTSD (R10)(R9*1), Y5
+	VFMADD231PD  Y4, Y3, Y0
+	VFMADD231PD  Y5, Y3, Y1
+	VBROADCASTSD (R10)(R9*2), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         BX, R10
+	VMOVUPS      (R11), Y3
+	ADDQ         SI, R11
+	VBROADCASTSD (R10), Y4
+	VBROADCASTSD (R10)(R9*1), Y5
+	VFMADD231PD  Y4, Y3, Y0
+	VFMADD231PD  Y5, Y3, Y1
+	VBROADCASTSD (R10)(R9*2), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          four3
+
+rest3:
+	MOVQ k+8(FP), R12
+	ANDQ $0x03, R12
+	JZ   summed3
+
+one3:
+	VMOVUPS      (R11), Y3
+	ADDQ         SI, R11
+	VBROADCASTSD (R10), Y4
+	VBROADCASTSD (R10)(R9*1), Y5
+	VFMADD231PD  Y4, Y3, Y0
+	VFMADD231PD  Y5, Y3, Y1
+	VBROADCASTSD (R10)(R9*2), Y4
+	VFMADD231PD  Y4, Y3, Y2
+	ADDQ         BX, R10
+	DECQ         R12
+	JNZ          one3
+
+summed3:
+	MOVQ    bias+88(FP), R10
+	TESTQ   R10, R10
+	JZ      biased3
+	VMOVUPS (R10), Y3
+	VADDPD  Y3, Y0, Y0
+	VADDPD  Y3, Y1, Y1
+	VADDPD  Y3, Y2, Y2
+
+biased3:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R11
+	TESTQ   R10, R10
+	JNZ     masked3
+	TESTL   R11, R11
+	JZ      fill3
+	VADDPD  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VADDPD  (DX), Y1, Y1
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VADDPD  (DX), Y2, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	JMP     stored3
+
+fill3:
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	JMP     stored3
+
+masked3:
+	VMOVUPS    (R10), Y3
+	TESTL      R11, R11
+	JZ         maskedFill3
+	VMASKMOVPD (DX), Y3, Y4
+	VADDPD     Y4, Y0, Y0
+	VMASKMOVPD Y0, Y3, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD (DX), Y3, Y4
+	VADDPD     Y4, Y1, Y1
+	VMASKMOVPD Y1, Y3, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD (DX), Y3, Y4
+	VADDPD     Y4, Y2, Y2
+	VMASKMOVPD Y2, Y3, (DX)
+	ADDQ       DI, DX
+	JMP        stored3
+
+maskedFill3:
+	VMASKMOVPD Y0, Y3, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD Y1, Y3, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD Y2, Y3, (DX)
+	ADDQ       DI, DX
+
+stored3:
+	MOVQ next+32(FP), R10
+	LEAQ (AX)(R10*8), AX
+	DECQ R8
+	JNZ  panel3
+	VZEROUPPER
+	RET
+
+rows4:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
+	SHLQ $0x03, BX
+	MOVQ ldb+64(FP), SI
+	SHLQ $0x03, SI
+	MOVQ ldc+80(FP), DI
+	SHLQ $0x03, DI
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
+	SHLQ $0x03, R9
+	LEAQ (R9)(R9*2), R11
+
+panel4:
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	MOVQ       AX, R10
+	MOVQ       CX, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       k+8(FP), R13
+	SHRQ       $0x02, R13
+	JZ         rest4
+
+four4:
+	VMOVUPS      (R12), Y4
+	ADDQ         SI, R12
+	VBROADCASTSD (R10), Y5
+	VBROADCASTSD (R10)(R9*1), Y6
+	VFMADD231PD  Y5, Y4, Y0
+	VFMADD231PD  Y6, Y4, Y1
+	VBROADCASTSD (R10)(R9*2), Y5
+	VBROADCASTSD (R10)(R11*1), Y6
+	VFMADD231PD  Y5, Y4, Y2
+	VFMADD231PD  Y6, Y4, Y3
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y4
+	ADDQ         SI, R12
+	VBROADCASTSD (R10), Y5
+	VBROADCASTSD (R10)(R9*1), Y6
+	VFMADD231PD  Y5, Y4, Y0
+	VFMADD231PD  Y6, Y4, Y1
+	VBROADCASTSD (R10)(R9*2), Y5
+	VBROADCASTSD (R10)(R11*1), Y6
+	VFMADD231PD  Y5, Y4, Y2
+	VFMADD231PD  Y6, Y4, Y3
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y4
+	ADDQ         SI, R12
+	VBROADCASTSD (R10), Y5
+	VBROADCASTSD (R10)(R9*1), Y6
+	VFMADD231PD  Y5, Y4, Y0
+	VFMADD231PD  Y6, Y4, Y1
+	VBROADCASTSD (R10)(R9*2), Y5
+	VBROADCASTSD (R10)(R11*1), Y6
+	VFMADD231PD  Y5, Y4, Y2
+	VFMADD231PD  Y6, Y4, Y3
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y4
+	ADDQ         SI, R12
+	VBROADCASTSD (R10), Y5
+	VBROADCASTSD (R10)(R9*1), Y6
+	VFMADD231PD  Y5, Y4, Y0
+	VFMADD231PD  Y6, Y4, Y1
+	VBROADCASTSD (R10)(R9*2), Y5
+	VBROADCASTSD (R10)(R11*1), Y6
+	VFMADD231PD  Y5, Y4, Y2
+	VFMADD231PD  Y6, Y4, Y3
+	ADDQ         BX, R10
+	DECQ         R13
+	JNZ          four4
+
+rest4:
+	MOVQ k+8(FP), R13
+	ANDQ $0x03, R13
+	JZ   summed4
+
+one4:
+	VMOVUPS      (R12), Y4
+	ADDQ         SI, R12
+	VBROADCASTSD (R10), Y5
+	VBROADCASTSD (R10)(R9*1), Y6
+	VFMADD231PD  Y5, Y4, Y0
+	VFMADD231PD  Y6, Y4, Y1
+	VBROADCASTSD (R10)(R9*2), Y5
+	VBROADCASTSD (R10)(R11*1), Y6
+	VFMADD231PD  Y5, Y4, Y2
+	VFMADD231PD  Y6, Y4, Y3
+	ADDQ         BX, R10
+	DECQ         R13
+	JNZ          one4
+
+summed4:
+	MOVQ    bias+88(FP), R10
+	TESTQ   R10, R10
+	JZ      biased4
+	VMOVUPS (R10), Y4
+	VADDPD  Y4, Y0, Y0
+	VADDPD  Y4, Y1, Y1
+	VADDPD  Y4, Y2, Y2
+	VADDPD  Y4, Y3, Y3
+
+biased4:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R12
+	TESTQ   R10, R10
+	JNZ     masked4
+	TESTL   R12, R12
+	JZ      fill4
+	VADDPD  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VADDPD  (DX), Y1, Y1
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VADDPD  (DX), Y2, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	VADDPD  (DX), Y3, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    DI, DX
+	JMP     stored4
+
+fill4:
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y3, (DX)
+	ADDQ    DI, DX
+	JMP     stored4
+
+masked4:
+	VMOVUPS    (R10), Y4
+	TESTL      R12, R12
+	JZ         maskedFill4
+	VMASKMOVPD (DX), Y4, Y5
+	VADDPD     Y5, Y0, Y0
+	VMASKMOVPD Y0, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD (DX), Y4, Y5
+	VADDPD     Y5, Y1, Y1
+	VMASKMOVPD Y1, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD (DX), Y4, Y5
+	VADDPD     Y5, Y2, Y2
+	VMASKMOVPD Y2, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD (DX), Y4, Y5
+	VADDPD     Y5, Y3, Y3
+	VMASKMOVPD Y3, Y4, (DX)
+	ADDQ       DI, DX
+	JMP        stored4
+
+maskedFill4:
+	VMASKMOVPD Y0, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD Y1, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD Y2, Y4, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD Y3, Y4, (DX)
+	ADDQ       DI, DX
+
+stored4:
+	MOVQ next+32(FP), R10
+	LEAQ (AX)(R10*8), AX
+	DECQ R8
+	JNZ  panel4
+	VZEROUPPER
+	RET
+
+rows5:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
+	SHLQ $0x03, BX
+	MOVQ ldb+64(FP), SI
+	SHLQ $0x03, SI
+	MOVQ ldc+80(FP), DI
+	SHLQ $0x03, DI
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
+	SHLQ $0x03, R9
+	LEAQ (R9)(R9*2), R11
+
+panel5:
+	MOVQ       DX, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	ADDQ       DI, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 24(R10)
+	MOVQ       AX, R10
+	MOVQ       CX, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	MOVQ       k+8(FP), R13
+	SHRQ       $0x02, R13
+	JZ         rest5
+
+four5:
+	VMOVUPS      (R12), Y5
+	ADDQ         SI, R12
+	VBROADCASTSD (R10), Y6
+	VBROADCASTSD (R10)(R9*1), Y7
+	VFMADD231PD  Y6, Y5, Y0
+	VFMADD231PD  Y7, Y5, Y1
+	VBROADCASTSD (R10)(R9*2), Y6
+	VBROADCASTSD (R10)(R11*1), Y7
+	VFMADD231PD  Y6, Y5, Y2
+	VFMADD231PD  Y7, Y5, Y3
+	VBROADCASTSD (R10)(R9*4), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y5
+	ADDQ         SI, R12
+	VBROADCASTSD (R10), Y6
+	VBROADCASTSD (R10)(R9*1), Y7
+	VFMADD231PD  Y6, Y5, Y0
+	VFMADD231PD  Y7, Y5, Y1
+	VBROADCASTSD (R10)(R9*2), Y6
+	VBROADCASTSD (R10)(R11*1), Y7
+	VFMADD231PD  Y6, Y5, Y2
+	VFMADD231PD  Y7, Y5, Y3
+	VBROADCASTSD (R10)(R9*4), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y5
+	ADDQ         SI, R12
+	VBROADCASTSD (R10), Y6
+	VBROADCASTSD (R10)(R9*1), Y7
+	VFMADD231PD  Y6, Y5, Y0
+	VFMADD231PD  Y7, Y5, Y1
+	VBROADCASTSD (R10)(R9*2), Y6
+	VBROADCASTSD (R10)(R11*1), Y7
+	VFMADD231PD  Y6, Y5, Y2
+	VFMADD231PD  Y7, Y5, Y3
+	VBROADCASTSD (R10)(R9*4), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R10
+	VMOVUPS      (R12), Y5
+	ADDQ         SI, R12
+	VBROADCASTSD (R10), Y6
+	VBROADCASTSD (R10)(R9*1), Y7
+	VFMADD231PD  Y6, Y5, Y0
+	VFMADD231PD  Y7, Y5, Y1
+	VBROADCASTSD (R10)(R9*2), Y6
+	VBROADCASTSD (R10)(R11*1), Y7
+	VFMADD231PD  Y6, Y5, Y2
+	VFMADD231PD  Y7, Y5, Y3
+	VBROADCASTSD (R10)(R9*4), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R10
+	DECQ         R13
+	JNZ          four5
+
+rest5:
+	MOVQ k+8(FP), R13
+	ANDQ $0x03, R13
+	JZ   summed5
+
+one5:
+	VMOVUPS      (R12), Y5
+	ADDQ         SI, R12
+	VBROADCASTSD (R10), Y6
+	VBROADCASTSD (R10)(R9*1), Y7
+	VFMADD231PD  Y6, Y5, Y0
+	VFMADD231PD  Y7, Y5, Y1
+	VBROADCASTSD (R10)(R9*2), Y6
+	VBROADCASTSD (R10)(R11*1), Y7
+	VFMADD231PD  Y6, Y5, Y2
+	VFMADD231PD  Y7, Y5, Y3
+	VBROADCASTSD (R10)(R9*4), Y6
+	VFMADD231PD  Y6, Y5, Y4
+	ADDQ         BX, R10
+	DECQ         R13
+	JNZ          one5
+
+summed5:
+	MOVQ    bias+88(FP), R10
+	TESTQ   R10, R10
+	JZ      biased5
+	VMOVUPS (R10), Y5
+	VADDPD  Y5, Y0, Y0
+	VADDPD  Y5, Y1, Y1
+	VADDPD  Y5, Y2, Y2
+	VADDPD  Y5, Y3, Y3
+	VADDPD  Y5, Y4, Y4
+
+biased5:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R12
+	TESTQ   R10, R10
+	JNZ     masked5
+	TESTL   R12, R12
+	JZ      fill5
+	VADDPD  (DX), Y0, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VADDPD  (DX), Y1, Y1
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VADDPD  (DX), Y2, Y2
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	VADDPD  (DX), Y3, Y3
+	VMOVUPS Y3, (DX)
+	ADDQ    DI, DX
+	VADDPD  (DX), Y4, Y4
+	VMOVUPS Y4, (DX)
+	ADDQ    DI, DX
+	JMP     stored5
+
+fill5:
+	VMOVUPS Y0, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y1, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y2, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y3, (DX)
+	ADDQ    DI, DX
+	VMOVUPS Y4, (DX)
+	ADDQ    DI, DX
+	JMP     stored5
+
+masked5:
+	VMOVUPS    (R10), Y5
+	TESTL      R12, R12
+	JZ         maskedFill5
+	VMASKMOVPD (DX), Y5, Y6
+	VADDPD     Y6, Y0, Y0
+	VMASKMOVPD Y0, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD (DX), Y5, Y6
+	VADDPD     Y6, Y1, Y1
+	VMASKMOVPD Y1, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD (DX), Y5, Y6
+	VADDPD     Y6, Y2, Y2
+	VMASKMOVPD Y2, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD (DX), Y5, Y6
+	VADDPD     Y6, Y3, Y3
+	VMASKMOVPD Y3, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD (DX), Y5, Y6
+	VADDPD     Y6, Y4, Y4
+	VMASKMOVPD Y4, Y5, (DX)
+	ADDQ       DI, DX
+	JMP        stored5
+
+maskedFill5:
+	VMASKMOVPD Y0, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD Y1, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD Y2, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD Y3, Y5, (DX)
+	ADDQ       DI, DX
+	VMASKMOVPD Y4, Y5, (DX)
+	ADDQ       DI, DX
+
+stored5:
+	MOVQ next+32(FP), R10
+	LEAQ (AX)(R10*8), AX
+	DECQ R8
+	JNZ  panel5
+	VZEROUPPER
+	RET
+
+rows6:
+	MOVQ a+24(FP), AX
+	MOVQ b+56(FP), CX
+	MOVQ c+72(FP), DX
+	MOVQ step+48(FP), BX
+	SHLQ $0x03, BX
+	MOVQ ldb+64(FP), SI
+	SHLQ $0x03, SI
+	MOVQ ldc+80(FP), DI
+	SHLQ $0x03, DI
+	MOVQ panels+16(FP), R8
+	MOVQ row+40(FP), R9
 	SHLQ $0x03, R9
 	LEAQ (R9)(R9*2), R11
 	LEAQ (R9)(R9*4), R12
 
-panel:
+panel6:
 	MOVQ       DX, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 24(R10)
@@ -5228,11 +5232,11 @@ panel:
 	VXORPS     Y3, Y3, Y3
 	VXORPS     Y4, Y4, Y4
 	VXORPS     Y5, Y5, Y5
-	MOVQ       k+0(FP), R14
+	MOVQ       k+8(FP), R14
 	SHRQ       $0x02, R14
-	JZ         rest
+	JZ         rest6
 
-four:
+four6:
 	VMOVUPS      (R13), Y6
 	ADDQ         SI, R13
 	VBROADCASTSD (R10), Y7
@@ -5294,14 +5298,14 @@ four:
 	VFMADD231PD  Y8, Y6, Y5
 	ADDQ         BX, R10
 	DECQ         R14
-	JNZ          four
+	JNZ          four6
 
-rest:
-	MOVQ k+0(FP), R14
+rest6:
+	MOVQ k+8(FP), R14
 	ANDQ $0x03, R14
-	JZ   summed
+	JZ   summed6
 
-one:
+one6:
 	VMOVUPS      (R13), Y6
 	ADDQ         SI, R13
 	VBROADCASTSD (R10), Y7
@@ -5318,12 +5322,12 @@ one:
 	VFMADD231PD  Y8, Y6, Y5
 	ADDQ         BX, R10
 	DECQ         R14
-	JNZ          one
+	JNZ          one6
 
-summed:
-	MOVQ    bias+80(FP), R10
+summed6:
+	MOVQ    bias+88(FP), R10
 	TESTQ   R10, R10
-	JZ      biased
+	JZ      biased6
 	VMOVUPS (R10), Y6
 	VADDPD  Y6, Y0, Y0
 	VADDPD  Y6, Y1, Y1
@@ -5332,13 +5336,13 @@ summed:
 	VADDPD  Y6, Y4, Y4
 	VADDPD  Y6, Y5, Y5
 
-biased:
-	MOVQ    mask+88(FP), R10
-	MOVBLZX add+96(FP), R13
+biased6:
+	MOVQ    mask+96(FP), R10
+	MOVBLZX add+104(FP), R13
 	TESTQ   R10, R10
-	JNZ     masked
+	JNZ     masked6
 	TESTL   R13, R13
-	JZ      fill
+	JZ      fill6
 	VADDPD  (DX), Y0, Y0
 	VMOVUPS Y0, (DX)
 	ADDQ    DI, DX
@@ -5357,9 +5361,9 @@ biased:
 	VADDPD  (DX), Y5, Y5
 	VMOVUPS Y5, (DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored6
 
-fill:
+fill6:
 	VMOVUPS Y0, (DX)
 	ADDQ    DI, DX
 	VMOVUPS Y1, (DX)
@@ -5372,12 +5376,12 @@ fill:
 	ADDQ    DI, DX
 	VMOVUPS Y5, (DX)
 	ADDQ    DI, DX
-	JMP     stored
+	JMP     stored6
 
-masked:
+masked6:
 	VMOVUPS    (R10), Y6
 	TESTL      R13, R13
-	JZ         maskedFill
+	JZ         maskedFill6
 	VMASKMOVPD (DX), Y6, Y7
 	VADDPD     Y7, Y0, Y0
 	VMASKMOVPD Y0, Y6, (DX)
@@ -5402,9 +5406,9 @@ masked:
 	VADDPD     Y7, Y5, Y5
 	VMASKMOVPD Y5, Y6, (DX)
 	ADDQ       DI, DX
-	JMP        stored
+	JMP        stored6
 
-maskedFill:
+maskedFill6:
 	VMASKMOVPD Y0, Y6, (DX)
 	ADDQ       DI, DX
 	VMASKMOVPD Y1, Y6, (DX)
@@ -5418,10 +5422,10 @@ maskedFill:
 	VMASKMOVPD Y5, Y6, (DX)
 	ADDQ       DI, DX
 
-stored:
-	MOVQ next+24(FP), R10
+stored6:
+	MOVQ next+32(FP), R10
 	LEAQ (AX)(R10*8), AX
 	DECQ R8
-	JNZ  panel
+	JNZ  panel6
 	VZEROUPPER
 	RET

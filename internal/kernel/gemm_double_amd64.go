@@ -8,43 +8,15 @@ import "math"
 // into the same panels of six rows and into panels of eight columns, half as wide as float32's.
 const doubleCols = 8
 
+// gemmSweepDouble8 is gemmSweep16 of float64 and of 8 columns.
+//
 //go:noescape
-func gemmSweepDouble6x8(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
+func gemmSweepDouble8(rows, k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
 
-// The others are the same for less rows, or for 4 columns.
-
+// gemmSweepDouble4 is gemmSweepDouble8 for 4 columns.
+//
 //go:noescape
-func gemmSweepDouble6x4(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-
-//go:noescape
-func gemmSweepDouble5x8(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-
-//go:noescape
-func gemmSweepDouble5x4(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-
-//go:noescape
-func gemmSweepDouble4x8(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-
-//go:noescape
-func gemmSweepDouble4x4(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-
-//go:noescape
-func gemmSweepDouble3x8(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-
-//go:noescape
-func gemmSweepDouble3x4(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-
-//go:noescape
-func gemmSweepDouble2x8(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-
-//go:noescape
-func gemmSweepDouble2x4(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-
-//go:noescape
-func gemmSweepDouble1x8(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
-
-//go:noescape
-func gemmSweepDouble1x4(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
+func gemmSweepDouble4(rows, k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
 
 // doubleMasks holds a mask for n of up to 8 elements, from element 8-n on.
 var doubleMasks = [16]int64{-1, -1, -1, -1, -1, -1, -1, -1}
@@ -149,39 +121,13 @@ func sweepDoubles(g *GEMM[float64], t *gemmTask[float64], b *float64, j int) {
 	}
 }
 
-// sweepDouble is the function for panels of a height and a number of columns.
+// sweepDouble is gemmSweepDouble8, or gemmSweepDouble4 where that is enough.
 func sweepDouble(height, cols, k, panels int, a *float64, next int, b, c *float64, ldc int, bias *float64, mask *int64, add bool) {
 	if cols <= 4 {
-		switch height {
-		case 1:
-			gemmSweepDouble1x4(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-		case 2:
-			gemmSweepDouble2x4(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-		case 3:
-			gemmSweepDouble3x4(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-		case 4:
-			gemmSweepDouble4x4(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-		case 5:
-			gemmSweepDouble5x4(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-		case 6:
-			gemmSweepDouble6x4(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-		}
+		gemmSweepDouble4(height, k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
 		return
 	}
-	switch height {
-	case 1:
-		gemmSweepDouble1x8(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-	case 2:
-		gemmSweepDouble2x8(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-	case 3:
-		gemmSweepDouble3x8(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-	case 4:
-		gemmSweepDouble4x8(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-	case 5:
-		gemmSweepDouble5x8(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-	case 6:
-		gemmSweepDouble6x8(k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
-	}
+	gemmSweepDouble8(height, k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
 }
 
 // dotsDouble sets sum[j] to the product of x and row j of m, fused as tiles are.

@@ -35,20 +35,18 @@ type element struct {
 
 var single = element{
 	4, 8, 2, "", VBROADCASTSS, VFMADD231PS, VADDPS, VMASKMOVPS,
-	"func(k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)",
+	"func(rows, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)",
 }
 
 var double = element{
 	8, 4, 3, "Double", VBROADCASTSD, VFMADD231PD, VADDPD, VMASKMOVPD,
-	"func(k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)",
+	"func(rows, k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)",
 }
 
 func main() {
 	ConstraintExpr("amd64,!purego")
-	for rows := 1; rows <= tileRows; rows++ {
-		single.sweep(rows, 2)
-		single.sweep(rows, 1)
-	}
+	single.sweep(2)
+	single.sweep(1)
 	packRows("gemmPackRows6", tileRows)
 	packRows("gemmPackRows16", tileCols)
 	packCols("gemmPackCols6", 1, tileRows)
@@ -58,10 +56,8 @@ func main() {
 	rowWide()
 	rowMasked()
 	dots()
-	for rows := 1; rows <= tileRows; rows++ {
-		double.sweep(rows, 2)
-		double.sweep(rows, 1)
-	}
+	double.sweep(2)
+	double.sweep(1)
 	Generate()
 }
 
@@ -136,59 +132,80 @@ func (s strided) row(i int) Mem {
 	return Mem{Base: s.p, Index: s.one, Scale: uint8(i)}
 }
 
-// sweep multiplies panels of so many rows by vecs vectors of columns. With six rows and two vectors, sums, two vectors of B
-// and two elements of A are all 16 registers.
-func (e *element) sweep(rows, vecs int) {
-	start(fmt.Sprintf("gemmSweep%s%dx%d", e.name, rows, vecs*e.vector), e.signature)
+// sweep multiplies panels of up to six rows by vecs vectors of columns: a loop for each number of rows. With six rows and two
+// vectors, sums, two vectors of B and two elements of A are all 16 registers.
+func (e *element) sweep(vecs int) {
+	start(fmt.Sprintf("gemmSweep%s%d", e.name, vecs*e.vector), e.signature)
+	height := load("rows")
+	for rows := tileRows; rows > 1; rows-- {
+		CMPQ(height, Imm(uint64(rows)))
+		JE(LabelRef(fmt.Sprint("rows", rows)))
+	}
+	for rows := 1; rows <= tileRows; rows++ {
+		t := tile{e, rows, vecs}
+		Label(t.label("rows"))
+		t.sweep()
+	}
+}
+
+// tile is one loop of a sweep.
+type tile struct {
+	*element
+	rows, vecs int
+}
+
+// label is a name for a place in the loop.
+func (t tile) label(name string) string { return fmt.Sprint(name, t.rows) }
+
+func (t tile) sweep() {
 	a, b, c := load("a"), load("b"), load("c")
-	step, ldb, ldc, panels := e.bytes("step"), e.bytes("ldb"), e.bytes("ldc"), load("panels")
-	at, bp := newStrided(rows, e.bytes("row")), GP64()
-	Label("panel")
-	e.prefetchRows(c, ldc, rows, vecs)
+	step, ldb, ldc, panels := t.bytes("step"), t.bytes("ldb"), t.bytes("ldc"), load("panels")
+	at, bp := newStrided(t.rows, t.bytes("row")), GP64()
+	Label(t.label("panel"))
+	t.prefetch(c, ldc)
 	MOVQ(a, at.p)
 	MOVQ(b, bp)
-	sum := zeroed(rows * vecs)
-	e.products(at, step, bp, ldb, sum, vecs)
-	e.addBias(sum, vecs)
-	e.storeTile(c, ldc, sum, vecs)
+	sum := zeroed(t.rows * t.vecs)
+	t.products(at, step, bp, ldb, sum)
+	t.addBias(sum)
+	t.store(c, ldc, sum)
 	next := load("next")
-	LEAQ(Mem{Base: a, Index: next, Scale: uint8(e.size)}, a)
+	LEAQ(Mem{Base: a, Index: next, Scale: uint8(t.size)}, a)
 	DECQ(panels)
-	JNZ(LabelRef("panel"))
+	JNZ(LabelRef(t.label("panel")))
 	done()
 }
 
-// prefetchRows fetches what storeTile will touch.
-func (e *element) prefetchRows(c, ldc reg.Register, rows, vecs int) {
+// prefetch fetches what store will touch.
+func (t tile) prefetch(c, ldc reg.Register) {
 	p := GP64()
 	MOVQ(c, p)
-	for i := range rows {
+	for i := range t.rows {
 		PREFETCHT0(Mem{Base: p})
-		PREFETCHT0(Mem{Base: p, Disp: vecs*32 - e.size})
-		if i+1 < rows {
+		PREFETCHT0(Mem{Base: p, Disp: t.vecs*32 - t.size})
+		if i+1 < t.rows {
 			ADDQ(ldc, p)
 		}
 	}
 }
 
 // products adds up all products of a tile.
-func (e *element) products(a strided, step, b, ldb reg.Register, sum []reg.VecVirtual, vecs int) {
-	bs := []reg.VecVirtual{YMM(), YMM()}[:vecs]
+func (t tile) products(a strided, step, b, ldb reg.Register, sum []reg.VecVirtual) {
+	bs := []reg.VecVirtual{YMM(), YMM()}[:t.vecs]
 	as := []reg.VecVirtual{YMM(), YMM()}
-	rows := len(sum) / vecs
 	one := func() {
 		for v := range bs {
 			VMOVUPS(Mem{Base: b, Disp: v * 32}, bs[v])
 		}
 		ADDQ(ldb, b)
-		for i := 0; i < rows; i += len(as) {
-			pair := as[:min(len(as), rows-i)]
+		for i := 0; i < t.rows; i += len(as) {
+			pair := as[:min(len(as), t.rows-i)]
 			for r := range pair {
-				e.broadcast(a.row(i+r), pair[r])
+				t.broadcast(a.row(i+r), pair[r])
 			}
 			for r := range pair {
 				for v := range bs {
-					e.multiply(pair[r], bs[v], sum[(i+r)*vecs+v])
+					t.multiply(pair[r], bs[v], sum[(i+r)*t.vecs+v])
 				}
 			}
 		}
@@ -196,79 +213,79 @@ func (e *element) products(a strided, step, b, ldb reg.Register, sum []reg.VecVi
 	}
 	n := load("k")
 	SHRQ(Imm(2), n)
-	JZ(LabelRef("rest"))
-	Label("four")
+	JZ(LabelRef(t.label("rest")))
+	Label(t.label("four"))
 	for range unroll {
 		one()
 	}
 	DECQ(n)
-	JNZ(LabelRef("four"))
-	Label("rest")
+	JNZ(LabelRef(t.label("four")))
+	Label(t.label("rest"))
 	rest := load("k")
 	ANDQ(Imm(unroll-1), rest)
-	JZ(LabelRef("summed"))
-	Label("one")
+	JZ(LabelRef(t.label("summed")))
+	Label(t.label("one"))
 	one()
 	DECQ(rest)
-	JNZ(LabelRef("one"))
-	Label("summed")
+	JNZ(LabelRef(t.label("one")))
+	Label(t.label("summed"))
 }
 
-func (e *element) addBias(sum []reg.VecVirtual, vecs int) {
+func (t tile) addBias(sum []reg.VecVirtual) {
 	bias := load("bias")
 	TESTQ(bias, bias)
-	JZ(LabelRef("biased"))
-	for v := range vecs {
+	JZ(LabelRef(t.label("biased")))
+	for v := range t.vecs {
 		x := YMM()
 		VMOVUPS(Mem{Base: bias, Disp: v * 32}, x)
-		for i := 0; i < len(sum); i += vecs {
-			e.add(x, sum[i+v], sum[i+v])
+		for i := 0; i < len(sum); i += t.vecs {
+			t.add(x, sum[i+v], sum[i+v])
 		}
 	}
-	Label("biased")
+	Label(t.label("biased"))
 }
 
-// storeTile puts the sums into C and moves c past them.
-func (e *element) storeTile(c, ldc reg.Register, sum []reg.VecVirtual, vecs int) {
+// store puts the sums into C and moves c past them.
+func (t tile) store(c, ldc reg.Register, sum []reg.VecVirtual) {
 	rows := func(put func(at Mem, v int, s reg.VecVirtual)) {
 		for i, s := range sum {
-			put(Mem{Base: c, Disp: i % vecs * 32}, i%vecs, s)
-			if i%vecs == vecs-1 {
+			put(Mem{Base: c, Disp: i % t.vecs * 32}, i%t.vecs, s)
+			if i%t.vecs == t.vecs-1 {
 				ADDQ(ldc, c)
 			}
 		}
 	}
 	mask, add := load("mask"), GP32()
-	MOVBLZX(NewParamAddr("add", 96), add)
+	MOVBLZX(NewParamAddr("add", 104), add)
 	TESTQ(mask, mask)
-	JNZ(LabelRef("masked"))
+	JNZ(LabelRef(t.label("masked")))
 	TESTL(add, add)
-	JZ(LabelRef("fill"))
+	JZ(LabelRef(t.label("fill")))
 	rows(func(at Mem, _ int, s reg.VecVirtual) {
-		e.add(at, s, s)
+		t.add(at, s, s)
 		VMOVUPS(s, at)
 	})
-	JMP(LabelRef("stored"))
-	Label("fill")
+	JMP(LabelRef(t.label("stored")))
+	Label(t.label("fill"))
 	rows(func(at Mem, _ int, s reg.VecVirtual) { VMOVUPS(s, at) })
-	JMP(LabelRef("stored"))
+	JMP(LabelRef(t.label("stored")))
 
-	Label("masked")
-	masks, x := ymms()[:vecs], YMM()
+	Label(t.label("masked"))
+	masks, x := ymms()[:t.vecs], YMM()
 	for v := range masks {
 		VMOVUPS(Mem{Base: mask, Disp: v * 32}, masks[v])
 	}
 	TESTL(add, add)
-	JZ(LabelRef("maskedFill"))
+	JZ(LabelRef(t.label("maskedFill")))
 	rows(func(at Mem, v int, s reg.VecVirtual) {
-		e.move(at, masks[v], x)
-		e.add(x, s, s)
-		e.move(s, masks[v], at)
+		t.move(at, masks[v], x)
+		t.add(x, s, s)
+		t.move(s, masks[v], at)
 	})
-	JMP(LabelRef("stored"))
-	Label("maskedFill")
-	rows(func(at Mem, v int, s reg.VecVirtual) { e.move(s, masks[v], at) })
-	Label("stored")
+	JMP(LabelRef(t.label("stored")))
+	Label(t.label("maskedFill"))
+	rows(func(at Mem, v int, s reg.VecVirtual) { t.move(s, masks[v], at) })
+	Label(t.label("stored"))
 }
 
 // rowPointers gives eight rows at offset off, which is 0 at first. Those past the given number are the last one again.

@@ -246,8 +246,8 @@ func (tl *tiler) view(l *tileLane, lane, k, lo, n int) tensor.Tensor {
 	if isHalf(spec.DType) {
 		spec.DType = tensor.Float32
 	}
-	at := int64(lane)*tl.run.lane + p.room
-	return tensor.Part(tl.run.buf, spec, int(at)/spec.DType.Size())
+	buf, at := tl.run.laneAt(lane, p.room)
+	return tensor.Part(buf, spec, int(at)/spec.DType.Size())
 }
 
 // load is view, filled; first says that the tile is a part's first.

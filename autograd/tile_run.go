@@ -13,7 +13,7 @@ func (tl *tiler) runOn(r *Run, lane int) {
 	mem := tl.run.Lane(lane)[tl.lane:]
 	*r = Run{
 		ss: tl.run.ss, site: tl.run.site, specs: tl.run.specs, serial: true, lanes: 1, lane: tl.own,
-		scratch: mem[:tl.own:tl.own], shared: mem[tl.own:],
+		mem: mem[:tl.own:tl.own], shared: mem[tl.own:],
 	}
 }
 
@@ -131,8 +131,8 @@ func (tl *tiler) backward(l *tileLane, from *Bwd, lane, part, tile, lo, n int) {
 
 // sumsOf is the gradient of p over the rows of a part.
 func (tl *tiler) sumsOf(p *port, part int) tensor.Tensor {
-	at := tl.run.lane*int64(tl.run.lanes) + p.sums + int64(part)*sumsStride(&p.t)
-	return tensor.Part(tl.run.buf, tensor.Spec{DType: tensor.Float32, Shape: p.t.Shape()}, int(at/4))
+	buf, at := tl.run.sharedAt(p.sums + int64(part)*sumsStride(&p.t))
+	return tensor.Part(buf, tensor.Spec{DType: tensor.Float32, Shape: p.t.Shape()}, int(at/4))
 }
 
 // finish adds up the parts of the gradients of what all rows share, those among the ports from number first on.

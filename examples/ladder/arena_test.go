@@ -10,11 +10,8 @@ import (
 	"github.com/thimble-ml/thimble/autograd"
 )
 
-// notMet are the rungs whose arena by best fit is beyond the bound, and by how much: of steps this small, a fifth is the
-// packed blocks of one product, or the ring of a store.
-var notMet = map[string]float64{
-	"vit/offload-all": 1.09, "mlp/offload": 1.09, "mlp/all-adamw": 1.09, "gpt/offload-activations": 1.27, "gpt/offload-all": 1.26,
-}
+// notMet are the rungs whose arena by best fit is beyond the bound, and by how much.
+var notMet = map[string]float64{"vit/offload-all": 1.084, "gpt/offload-activations": 1.085}
 
 // On every rung but those that notMet names, of every model, the arena is at most 1.08 times the most bytes that are live at
 // once, and on every one at most 1.02 times where the steps follow a plan. Both come from the dry run.

@@ -13,8 +13,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 
@@ -23,17 +21,8 @@ import (
 )
 
 func main() {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	row.Main(accumulate)
-}
-
-// serve runs one row in the child process.
-func serve(ctx context.Context, config string, p *row.Progress) (any, error) {
-	var c settings
-	if err := json.Unmarshal([]byte(config), &c); err != nil {
-		return nil, err
-	}
-	return run(ctx, c, p)
 }
 
 // figures are a row and its curve.
@@ -51,26 +40,15 @@ type options struct {
 }
 
 func parse(args []string, errw io.Writer) (o options, err error) {
-	f := flag.NewFlagSet("accumulate", flag.ContinueOnError)
-	f.SetOutput(errw)
-	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
-	f.StringVar(&o.chart, "chart", "accumulate.png", "where to draw the chart; empty: nowhere")
-	f.StringVar(&o.Data, "data", "", "a file or folder of text (default: Go's own source)")
-	f.IntVar(&o.Steps, "steps", 40, "updates a row")
-	f.IntVar(&o.Context, "context", 64, "bytes of text a sequence")
-	f.IntVar(&o.Dim, "dim", 64, "channels, an even number")
-	f.Uint64Var(&o.Seed, "seed", 1, "of weights and batches")
-	f.IntVar(&o.Threads, "threads", 0, "workers (default: all processors)")
-	if err := f.Parse(args); err != nil {
-		return o, err
-	}
-	switch {
-	case f.NArg() > 0:
-		return o, fmt.Errorf("accumulate: argument %q: want flags only, see -help", f.Arg(0))
-	case o.Steps < 1 || o.Context < 1 || o.Dim < 2 || o.Dim%2 != 0 || o.Threads < 0:
-		return o, fmt.Errorf("accumulate: steps %d, context %d, dim %d, threads %d: want positive numbers, dim even", o.Steps, o.Context, o.Dim, o.Threads)
-	}
-	return o, nil
+	f := row.NewFlags("accumulate", errw)
+	f.JSON(&o.json)
+	f.Chart(&o.chart, "accumulate.png")
+	f.Text(&o.Data)
+	f.Int(&o.Steps, "steps", 40, 1, "updates a row")
+	f.Int(&o.Context, "context", 64, 1, "bytes of text a sequence")
+	f.Multiple(&o.Dim, "dim", 64, 2, "channels")
+	f.Run(&o.Seed, "weights and batches", &o.Threads)
+	return o, f.Parse(args)
 }
 
 // accumulate runs the rows and shows them.
@@ -82,31 +60,17 @@ func accumulate(ctx context.Context, args []string, out, errw io.Writer) error {
 	var rows []figures
 	p := row.NewProgress(errw, len(ways))
 	for _, w := range ways {
-		c := o.settings
-		c.Way = w.name
-		config, err := json.Marshal(c)
+		o.Way = w.name
+		f, err := row.Measure[figures](ctx, p, w.name, o.settings)
 		if err != nil {
 			return err
 		}
-		p.Start(w.name, o.Steps)
-		var f figures
-		if err := row.RunChild(ctx, string(config), &f, p); err != nil {
-			return err
-		}
-		if err := f.Check(); err != nil {
-			return err
-		}
-		p.Done(f.Row)
 		rows = append(rows, f)
 	}
-	if err := show(out, o, rows); err != nil || o.chart == "" {
+	if err := show(out, o, rows); err != nil {
 		return err
 	}
-	if err := draw(o.chart, rows); err != nil {
-		return err
-	}
-	fmt.Fprintf(errw, "chart: %s\n", o.chart)
-	return nil
+	return row.Draw(errw, "chart", o.chart, func(path string) error { return draw(path, rows) })
 }
 
 func show(out io.Writer, o options, rows []figures) error {
@@ -114,12 +78,8 @@ func show(out io.Writer, o options, rows []figures) error {
 		return row.WriteJSON(out, rows)
 	}
 	fmt.Fprintf(out, "GPT of %d channels, %d sequences of %d bytes an update; %s\n\n", o.Dim, batch, o.Context, thimble.Features())
-	var plain []row.Row
-	for _, f := range rows {
-		plain = append(plain, f.Row)
-	}
-	apart := row.Column{Head: "furthest", Cell: func(i int) string { return fmt.Sprintf("%.1e", furthest(rows[i].Losses, rows[0].Losses)) }}
-	if err := row.Table(out, plain, apart); err != nil {
+	apart := func(f figures) string { return fmt.Sprintf("%.1e", furthest(f.Losses, rows[0].Losses)) }
+	if err := row.Table(out, rows, row.Column[figures]{Head: "furthest", Cell: apart}); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nfurthest: the largest difference between the curve and the first one's\n")

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	os.Exit(m.Run())
 }
 
@@ -56,8 +56,8 @@ func TestMisuse(t *testing.T) {
 		args []string
 		text string
 	}{
-		{[]string{"-steps", "0"}, "steps 0"},
-		{[]string{"-dim", "3"}, "dim 3, threads 0: want positive numbers, dim even"},
+		{[]string{"-steps", "0"}, "-steps 0: want 1 or more"},
+		{[]string{"-dim", "3"}, "-dim 3: want a multiple of 2"},
 		{[]string{"fast"}, `argument "fast"`},
 		{[]string{"-steps", "100000"}, "the text has only"},
 		{[]string{"-data", filepath.Join(t.TempDir(), "missing")}, "missing"},

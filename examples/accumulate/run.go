@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -24,6 +22,8 @@ type way struct {
 	name  string
 	micro []int // sequences in each micro-batch
 }
+
+func (w way) String() string { return w.name }
 
 // ways are the rows.
 var ways = []way{
@@ -58,16 +58,16 @@ type trainer struct {
 	window *train.Window
 	epoch  *data.Epoch
 	batch  *data.Batch // at hand
+	ending row.Cleanup
 }
 
 // run predicts the peak, trains and measures.
 func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error) {
 	t := &trainer{settings: c}
-	i := slices.IndexFunc(ways, func(w way) bool { return w.name == c.Way })
-	if i < 0 {
-		return f, fmt.Errorf("accumulate: no row %q", c.Way)
+	defer t.ending.Run(&err)
+	if t.way, err = row.Find("accumulate: row", c.Way, ways); err != nil {
+		return f, err
 	}
-	t.way = ways[i]
 	text, err := gosource.Load(ctx, t.Data, 1<<20)
 	if err != nil {
 		return f, err
@@ -82,17 +82,13 @@ func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error
 	}
 	f.Measure(t.dev.Stats())
 	f.RSS, f.Loss = meter.Peak(), row.Num(f.Losses[len(f.Losses)-1])
-	t.epoch.Close()
-	return f, errors.Join(t.sess.Close(), t.dev.Close())
+	return f, nil
 }
 
 // build makes all that lives for the whole training. There is no dropout: a mask drawn for a micro-batch is another than
 // one drawn for the batch.
 func (t *trainer) build(ctx context.Context, text *data.Text) (err error) {
-	if t.dev, err = memory.NewDevice(memory.Config{}); err != nil {
-		return err
-	}
-	if t.sess, err = autograd.New(autograd.Config{Device: t.dev, Seed: t.Seed, Workers: t.Threads}); err != nil {
+	if t.dev, t.sess, err = row.Open(memory.Config{}, autograd.Config{Seed: t.Seed, Workers: t.Threads}, &t.ending); err != nil {
 		return err
 	}
 	if t.model, err = nn.NewGPT(t.sess, nn.GPTConfig{Vocab: data.Vocabulary, Context: t.Context, Dim: t.Dim, Heads: 2, Layers: 4}); err != nil {
@@ -110,23 +106,7 @@ func (t *trainer) build(ctx context.Context, text *data.Text) (err error) {
 	if err != nil {
 		return err
 	}
-	return t.open(ctx, text)
-}
-
-// open begins an epoch, of which some batches are used.
-func (t *trainer) open(ctx context.Context, text *data.Text) error {
-	sequences, err := data.Sequences(text.Train, t.Context)
-	if err != nil {
-		return err
-	}
-	if n := sequences.Len(); t.Steps*batch > n {
-		return fmt.Errorf("accumulate: %d steps of %d sequences: the text has only %d of %d bytes", t.Steps, batch, n, t.Context)
-	}
-	loader, err := data.NewLoader(t.dev, sequences, data.LoaderConfig{Batch: batch, Shuffle: true, Seed: t.Seed})
-	if err != nil {
-		return err
-	}
-	t.epoch, err = loader.Open(ctx, 0)
+	t.epoch, err = gosource.Batches{Steps: t.Steps, Batch: batch, Context: t.Context, Seed: t.Seed}.Open(ctx, t.dev, text, &t.ending)
 	return err
 }
 
@@ -170,28 +150,24 @@ func (t *trainer) micro(s *autograd.Scope, lo, hi int) error {
 // train runs all updates and gives the loss of each.
 func (t *trainer) train(ctx context.Context, f *figures, p *row.Progress) (losses []float64, err error) {
 	p.Start(t.Way, t.Steps)
-	var times []float64
+	var times row.Times
 	for step := range t.Steps {
 		if t.batch, err = t.epoch.Next(); err != nil {
 			return nil, err
 		}
 		if step == 0 {
-			plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
-			if err != nil {
+			if err := f.PredictStep(t.sess, t.update); err != nil {
 				return nil, err
 			}
-			f.PredictPlan(plan)
-			t.dev.ResetPeak()
 		}
 		start := time.Now()
 		if err := t.sess.Step(ctx, t.update); err != nil {
 			return nil, err
 		}
-		times = append(times, float64(time.Since(start).Microseconds())/1e3)
+		times.Since(start)
 		losses = append(losses, t.window.Loss())
 		p.Step(step+1, t.window.Loss())
 	}
-	slices.Sort(times)
-	f.StepMS = row.Num(times[len(times)/2])
+	f.StepMS = times.Median()
 	return losses, nil
 }

@@ -15,26 +15,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"flag"
-	"fmt"
 	"io"
 
 	"github.com/thimble-ml/thimble/examples/internal/row"
 )
 
 func main() {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	row.Main(rounds)
-}
-
-// serve runs one row in the child process.
-func serve(ctx context.Context, config string, p *row.Progress) (any, error) {
-	var c settings
-	if err := json.Unmarshal([]byte(config), &c); err != nil {
-		return nil, err
-	}
-	return run(ctx, c, p)
 }
 
 // options are the flags that stay in the parent.
@@ -46,40 +34,20 @@ type options struct {
 }
 
 func parse(args []string, errw io.Writer) (o options, err error) {
-	f := flag.NewFlagSet("amp", flag.ContinueOnError)
-	f.SetOutput(errw)
-	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
+	f := row.NewFlags("amp", errw)
+	f.JSON(&o.json)
 	f.BoolVar(&o.trace, "trace", false, "tell one update of fp16-autocast (or of the row that -row names) op by op")
-	f.StringVar(&o.chart, "chart", "amp.png", "where to draw the chart; empty: nowhere")
-	f.StringVar(&o.Row, "row", "", "run this row only")
-	f.StringVar(&o.Data, "data", "", "a file or folder of text (default: Go's own source)")
-	f.IntVar(&o.Steps, "steps", 500, "updates a row")
-	f.IntVar(&o.Batch, "batch", 4, "sequences an update")
-	f.IntVar(&o.Context, "context", 64, "bytes of text a sequence")
-	f.IntVar(&o.Dim, "dim", 64, "channels, an even number")
-	f.IntVar(&o.Layers, "layers", 2, "blocks")
-	f.Float64Var(&o.LR, "lr", 2e-3, "highest learning rate of AdamW")
-	f.Uint64Var(&o.Seed, "seed", 1, "of weights and batches")
-	f.IntVar(&o.Threads, "threads", 0, "workers (default: all processors)")
-	if err := f.Parse(args); err != nil {
-		return o, err
-	}
-	return o, o.check(f.Args())
-}
-
-func (o options) check(rest []string) error {
-	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("amp: argument %q: want flags only, see -help", rest[0])
-	case o.Steps < 1 || o.Batch < 1 || o.Context < 1 || o.Layers < 1 || o.Threads < 0:
-		return fmt.Errorf("amp: steps %d, batch %d, context %d, layers %d, threads %d: want positive numbers", o.Steps, o.Batch, o.Context, o.Layers, o.Threads)
-	case o.Dim < 2 || o.Dim%2 != 0:
-		return fmt.Errorf("amp: dim %d: want an even number", o.Dim)
-	case o.Row == "":
-		return nil
-	}
-	_, err := findWay(o.Row)
-	return err
+	f.Chart(&o.chart, "amp.png")
+	f.OneOf(&o.Row, "row", "", row.Names(ways), "run this row only")
+	f.Text(&o.Data)
+	f.Int(&o.Steps, "steps", 500, 1, "updates a row")
+	f.Int(&o.Batch, "batch", 4, 1, "sequences an update")
+	f.Int(&o.Context, "context", 64, 1, "bytes of text a sequence")
+	f.Multiple(&o.Dim, "dim", 64, 2, "channels")
+	f.Int(&o.Layers, "layers", 2, 1, "blocks")
+	f.Positive(&o.LR, "lr", 2e-3, "highest learning rate of AdamW")
+	f.Run(&o.Seed, "weights and batches", &o.Threads)
+	return o, f.Parse(args)
 }
 
 // rounds runs the rows and shows them, or tells of one update.
@@ -91,46 +59,37 @@ func rounds(ctx context.Context, args []string, out, errw io.Writer) error {
 	if o.trace {
 		return narrate(ctx, o.settings, out)
 	}
+	rows, err := climb(ctx, o, errw)
+	if err != nil {
+		return err
+	}
+	if err := show(out, o, rows); err != nil {
+		return err
+	}
+	return row.Draw(errw, "chart", o.chart, func(path string) error { return draw(path, rows) })
+}
+
+// climb runs each row in a fresh process.
+func climb(ctx context.Context, o options, errw io.Writer) (rows []figures, err error) {
 	list := ways
 	if o.json {
 		list = ways[:5]
 	}
 	if o.Row != "" {
-		w, _ := findWay(o.Row)
-		list = []way{w}
-	}
-	rows, err := climb(ctx, o.settings, list, row.NewProgress(errw, len(list)))
-	if err != nil {
-		return err
-	}
-	if err := show(out, o, rows); err != nil || o.chart == "" {
-		return err
-	}
-	if err := draw(o.chart, rows); err != nil {
-		return err
-	}
-	fmt.Fprintf(errw, "chart: %s\n", o.chart)
-	return nil
-}
-
-// climb runs each row in a fresh process.
-func climb(ctx context.Context, c settings, list []way, p *row.Progress) (rows []figures, err error) {
-	for _, w := range list {
-		c.Row = w.name
-		config, err := json.Marshal(c)
+		w, err := row.Find("amp: row", o.Row, ways)
 		if err != nil {
 			return nil, err
 		}
-		p.Start(w.name, c.Steps)
-		var f figures
-		if err := row.RunChild(ctx, string(config), &f, p); err != nil {
+		list = []way{w}
+	}
+	p := row.NewProgress(errw, len(list))
+	for _, w := range list {
+		o.Row = w.name
+		f, err := row.Measure[figures](ctx, p, w.name, o.settings)
+		if err != nil {
 			return nil, err
 		}
 		f.Note = w.note
-		if err := f.Check(); err != nil {
-			return nil, err
-		}
-		p.Done(f.Row)
 		rows = append(rows, f)
 	}
 	return rows, nil

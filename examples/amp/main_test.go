@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	os.Exit(m.Run())
 }
 
@@ -128,10 +128,10 @@ func TestMisuse(t *testing.T) {
 		texts []string
 	}{
 		{[]string{"-row", "nothing"}, []string{`row "nothing"`, "want one of float32, bf16-autocast"}},
-		{[]string{"-steps", "0"}, []string{"steps 0", "want positive"}},
-		{[]string{"-dim", "3"}, []string{"dim 3", "want an even number"}},
+		{[]string{"-steps", "0"}, []string{"-steps 0", "want 1 or more"}},
+		{[]string{"-dim", "3"}, []string{"-dim 3", "want a multiple of 2"}},
 		{[]string{"-data", filepath.Join(t.TempDir(), "missing")}, []string{"missing"}},
-		{[]string{"-steps", "1000000"}, []string{"1000000 steps of 4 sequences", "the text has only"}},
+		{[]string{"-steps", "1000000"}, []string{"1000000 steps of batch 4", "the text has only"}},
 		{[]string{"fast"}, []string{`argument "fast"`, "-help"}},
 	} {
 		var out, errw bytes.Buffer

@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/thimble-ml/thimble/amp"
@@ -31,6 +27,8 @@ type way struct {
 	note  string
 }
 
+func (w way) String() string { return w.name }
+
 // ways are the rows. The last is no row of -json: it has no loss to compare.
 var ways = []way{
 	{name: "float32", dtype: tensor.Float32},
@@ -40,17 +38,6 @@ var ways = []way{
 	{name: "bf16-nearest", dtype: tensor.BFloat16, half: optim.RoundNearest},
 	{name: "fp16-all", dtype: tensor.Float16, half: optim.RoundNearest,
 		note: "everything in float16: the squares of gradients are below 6e-8, the second moment is 0, and the update divides by it"},
-}
-
-func findWay(name string) (way, error) {
-	var names []string
-	for _, w := range ways {
-		if w.name == name {
-			return w, nil
-		}
-		names = append(names, w.name)
-	}
-	return way{}, fmt.Errorf("amp: row %q: want one of %s", name, strings.Join(names, ", "))
 }
 
 // settings are what a row is made of; the child process gets them as JSON.
@@ -94,13 +81,15 @@ type trainer struct {
 	epoch  *data.Epoch
 	batch  *data.Batch // at hand
 	factor float64     // of the loss: 1, but in the update that is to overflow
+	ending row.Cleanup
 }
 
 // run predicts the peak, trains and measures.
 func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error) {
+	t := &trainer{settings: c, factor: 1}
+	defer t.ending.Run(&err)
 	meter := row.StartResident()
-	t, err := start(ctx, c)
-	if err != nil {
+	if err := t.build(ctx); err != nil {
 		return f, err
 	}
 	f.Name, f.Steps = c.Row, c.Steps
@@ -113,7 +102,7 @@ func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error
 	}
 	f.RSS, f.Loss, f.LossFirst = meter.Peak(), f.Losses[c.Steps-1], f.Losses[0]
 	f.LossLast = mean(f.Losses[max(0, c.Steps-ending):])
-	return f, t.close()
+	return f, nil
 }
 
 // mean of numbers; missing if one of them is.
@@ -129,30 +118,27 @@ func mean(list []row.Number) row.Number {
 	return row.Num(sum / float64(len(list)))
 }
 
-// start makes all that lives for the whole training.
-func start(ctx context.Context, c settings) (t *trainer, err error) {
-	t = &trainer{settings: c, factor: 1}
-	if t.way, err = findWay(c.Row); err != nil {
-		return nil, err
+// build makes all that lives for the whole training.
+func (t *trainer) build(ctx context.Context) (err error) {
+	if t.way, err = row.Find("amp: row", t.Row, ways); err != nil {
+		return err
 	}
 	text, err := gosource.Load(ctx, t.Data, 1<<20)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if t.dev, err = memory.NewDevice(memory.Config{}); err != nil {
-		return nil, err
-	}
-	if t.sess, err = autograd.New(autograd.Config{Device: t.dev, Seed: t.Seed, Workers: t.Threads}); err != nil {
-		return nil, err
+	if t.dev, t.sess, err = row.Open(memory.Config{}, autograd.Config{Seed: t.Seed, Workers: t.Threads}, &t.ending); err != nil {
+		return err
 	}
 	t.model, err = nn.NewGPT(t.sess, nn.GPTConfig{Vocab: data.Vocabulary, Context: t.Context, Dim: t.Dim, Heads: 2, Layers: t.Layers, DType: t.way.dtype})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := t.optimizer(); err != nil {
-		return nil, err
+		return err
 	}
-	return t, t.open(ctx, text)
+	t.epoch, err = gosource.Batches{Steps: t.Steps, Batch: t.Batch, Context: t.Context, Seed: t.Seed}.Open(ctx, t.dev, text, &t.ending)
+	return err
 }
 
 // optimizer makes it, its schedule, and the scaler if the way has one.
@@ -176,29 +162,6 @@ func (t *trainer) optimizer() (err error) {
 	return err
 }
 
-// open begins an epoch, of which some batches are used.
-func (t *trainer) open(ctx context.Context, text *data.Text) error {
-	sequences, err := data.Sequences(text.Train, t.Context)
-	if err != nil {
-		return err
-	}
-	if n := sequences.Len(); t.Steps*t.Batch > n {
-		return fmt.Errorf("amp: %d steps of %d sequences: the text has only %d of %d bytes", t.Steps, t.Batch, n, t.Context)
-	}
-	loader, err := data.NewLoader(t.dev, sequences, data.LoaderConfig{Batch: t.Batch, Shuffle: true, Seed: t.Seed})
-	if err != nil {
-		return err
-	}
-	t.epoch, err = loader.Open(ctx, 0)
-	return err
-}
-
-// close gives all back; what is still alive then is a leak, and an error.
-func (t *trainer) close() error {
-	t.epoch.Close()
-	return errors.Join(t.sess.Close(), t.dev.Close())
-}
-
 // update is one update: the same code runs dry and for real.
 func (t *trainer) update(s *autograd.Scope) error {
 	loss := t.model.Loss(s.WithAutocast(t.way.cast), s.Input(t.batch.X), s.Input(t.batch.Y))
@@ -212,18 +175,15 @@ func (t *trainer) update(s *autograd.Scope) error {
 // train runs all updates and gives their course.
 func (t *trainer) train(ctx context.Context, f *figures, p *row.Progress) (err error) {
 	p.Start(t.Row, t.Steps)
-	var times []float64
+	var times row.Times
 	for step := range t.Steps {
 		if t.batch, err = t.epoch.Next(); err != nil {
 			return err
 		}
 		if step == 0 {
-			plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
-			if err != nil {
+			if err := f.PredictStep(t.sess, t.update); err != nil {
 				return err
 			}
-			f.PredictPlan(plan)
-			t.dev.ResetPeak()
 		}
 		if t.factor = 1; step == t.Steps/2 {
 			t.factor = overflowing
@@ -232,7 +192,7 @@ func (t *trainer) train(ctx context.Context, f *figures, p *row.Progress) (err e
 		if err := t.sess.Step(ctx, t.update); err != nil {
 			return err
 		}
-		times = append(times, float64(time.Since(begin).Microseconds())/1e3)
+		times.Since(begin)
 		loss := t.window.Loss()
 		if t.scaler != nil {
 			loss /= t.factor
@@ -240,8 +200,7 @@ func (t *trainer) train(ctx context.Context, f *figures, p *row.Progress) (err e
 		f.Losses, f.Scales = append(f.Losses, row.Num(loss)), append(f.Scales, scale)
 		p.Step(step+1, loss)
 	}
-	slices.Sort(times)
-	f.StepMS = row.Num(times[len(times)/2])
+	f.StepMS = times.Median()
 	return nil
 }
 

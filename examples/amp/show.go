@@ -15,17 +15,12 @@ func show(out io.Writer, o options, rows []figures) error {
 		return row.WriteJSON(out, rows)
 	}
 	fmt.Fprintf(out, "GPT of %d blocks of %d channels, %d sequences of %d bytes an update; %s\n\n", o.Layers, o.Dim, o.Batch, o.Context, thimble.Features())
-	var plain []row.Row
-	for _, f := range rows {
-		plain = append(plain, f.Row)
-	}
-	columns := []row.Column{
-		{Head: "first loss", Cell: func(i int) string { return rows[i].LossFirst.Format(4, "") }},
-		{Head: fmt.Sprintf("last %d", ending), Cell: func(i int) string { return rows[i].LossLast.Format(4, "") }},
-		{Head: "against first", Cell: func(i int) string { return against(rows[i], rows[0]) }},
-		{Head: "skipped", Cell: func(i int) string { return fmt.Sprint(rows[i].Skipped) }},
-	}
-	if err := row.Table(out, plain, columns...); err != nil {
+	err := row.Table(out, rows,
+		row.Column[figures]{Head: "first loss", Cell: func(f figures) string { return f.LossFirst.Format(4, "") }},
+		row.Column[figures]{Head: fmt.Sprintf("last %d", ending), Cell: func(f figures) string { return f.LossLast.Format(4, "") }},
+		row.Column[figures]{Head: "against first", Cell: func(f figures) string { return against(f, rows[0]) }},
+		row.Column[figures]{Head: "skipped", Cell: func(f figures) string { return fmt.Sprint(f.Skipped) }})
+	if err != nil {
 		return err
 	}
 	base := rows[0].ByKind[memory.Activation]

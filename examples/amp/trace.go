@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/examples/internal/row"
 	"github.com/thimble-ml/thimble/tensor"
 )
 
@@ -20,7 +21,7 @@ func narrate(ctx context.Context, c settings, out io.Writer) error {
 	if c.Row == "" {
 		c.Row = "fp16-autocast"
 	}
-	w, err := findWay(c.Row)
+	w, err := row.Find("amp: row", c.Row, ways)
 	if err != nil {
 		return err
 	}
@@ -62,8 +63,9 @@ type try struct {
 
 // attempt runs the update once and tells of its forward pass.
 func attempt(ctx context.Context, c settings, out io.Writer) (got try, err error) {
-	t, err := start(ctx, c)
-	if err != nil {
+	t := &trainer{settings: c, factor: 1}
+	defer t.ending.Run(&err)
+	if err := t.build(ctx); err != nil {
 		return got, err
 	}
 	if t.batch, err = t.epoch.Next(); err != nil {
@@ -80,7 +82,7 @@ func attempt(ctx context.Context, c settings, out io.Writer) (got try, err error
 	if t.scaler != nil {
 		got.verdict = t.verdict(c.Scale)
 	}
-	return got, t.close()
+	return got, nil
 }
 
 // verdict is what the scaler did after an update under that scale.

@@ -9,9 +9,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 
@@ -35,39 +36,35 @@ type settings struct {
 }
 
 func parse(args []string, errw io.Writer) (c settings, err error) {
-	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.SetOutput(errw)
-	model := f.String("model", models[0].name, names())
-	f.IntVar(&c.batch, "batch", 0, "examples a step (default: the model's)")
-	layers := f.Int("layers", 0, "blocks of a GPT (default: the model's)")
-	tokens := f.Int("tokens", 0, "tokens a sequence of a GPT (default: the model's)")
-	f.IntVar(&c.threads, "threads", 0, "workers (default: all processors)")
-	f.IntVar(&c.steps, "steps", 5, "steps to time, after two that are not")
+	f := row.NewFlags("bench", errw)
+	var model string
+	var layers, tokens int
+	f.OneOf(&model, "model", models[0].name, row.Names(models), "what is trained")
+	f.Int(&c.batch, "batch", 0, 0, "examples a step (default: the model's)")
+	f.Int(&layers, "layers", 0, 0, "blocks of a GPT (default: the model's)")
+	f.Int(&tokens, "tokens", 0, 0, "tokens a sequence of a GPT (default: the model's)")
+	f.Int(&c.threads, "threads", 0, 0, "workers (default: all processors)")
+	f.Int(&c.steps, "steps", 5, 1, "steps to time, after two that are not")
 	f.BoolVar(&c.infer, "infer", false, "forward pass only, without gradients")
 	f.BoolVar(&c.blocks, "checkpoint", false, "keep only the inputs of blocks, and run each again in backward")
 	f.BoolVar(&c.saved, "saved", false, "list what backward keeps of a step instead of timing one")
-	f.BoolVar(&c.json, "json", false, "print the figures as one JSON object on standard output, and nothing else there")
+	f.JSON(&c.json)
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
-	if c.model, err = findModel(*model); err != nil {
+	m, err := row.Find("bench: model", model, models)
+	if err != nil {
 		return c, err
 	}
-	if c.model, err = c.model.sized(*layers, *tokens); err != nil {
+	if c.model, err = m.sized(layers, tokens); err != nil {
 		return c, err
 	}
-	if c.batch == 0 {
-		c.batch = c.model.batch
-	}
+	c.batch = cmp.Or(c.batch, c.model.batch)
 	switch {
-	case f.NArg() > 0:
-		return c, fmt.Errorf("bench: argument %q: want flags only, see -help", f.Arg(0))
-	case c.batch < 1 || c.steps < 1 || c.threads < 0:
-		return c, fmt.Errorf("bench: batch %d, steps %d, threads %d: want positive numbers", c.batch, c.steps, c.threads)
 	case c.blocks && !c.model.blocks:
 		return c, fmt.Errorf("bench: -checkpoint with -model %s: want a model of blocks", c.model.name)
 	case c.saved && (c.infer || c.json):
-		return c, fmt.Errorf("bench: -saved lists what a training step keeps: want neither -infer nor -json with it")
+		return c, errors.New("bench: -saved lists what a training step keeps: want neither -infer nor -json with it")
 	}
 	return c, nil
 }
@@ -91,9 +88,6 @@ type figures struct {
 // bench runs the program.
 func bench(ctx context.Context, args []string, out, errw io.Writer) error {
 	c, err := parse(args, errw)
-	if err == flag.ErrHelp {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -134,8 +128,9 @@ func resident(n *int64) string {
 }
 
 // printSaved runs one step and lists what its graph keeps between forward and backward.
-func printSaved(ctx context.Context, c settings, out io.Writer) error {
+func printSaved(ctx context.Context, c settings, out io.Writer) (err error) {
 	j, err := start(c)
+	defer j.ending.Run(&err)
 	if err != nil {
 		return err
 	}
@@ -145,9 +140,6 @@ func printSaved(ctx context.Context, c settings, out io.Writer) error {
 		return nil
 	})
 	if err != nil {
-		return err
-	}
-	if err := j.close(); err != nil {
 		return err
 	}
 	_, err = io.WriteString(out, text)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/examples/internal/row"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/nn"
 )
@@ -78,7 +79,7 @@ func TestTimes(t *testing.T) {
 
 // TestSized: arithmetic follows layers and tokens, in attention twice.
 func TestSized(t *testing.T) {
-	m, err := findModel("babygpt")
+	m, err := row.Find("model", "babygpt", models)
 	require.NoError(t, err)
 	same, err := m.sized(0, 0)
 	require.NoError(t, err)
@@ -133,13 +134,13 @@ func TestBadFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-model", "resnet"}, `bench: model "resnet": want one of babygpt, gpt2, mlp, cnn, vit`},
-		{[]string{"-batch", "-1"}, "want positive numbers"},
-		{[]string{"-steps", "0"}, "want positive numbers"},
+		{[]string{"-model", "resnet"}, `bench: -model "resnet": want one of babygpt, gpt2, mlp, cnn, vit`},
+		{[]string{"-batch", "-1"}, "-batch -1: want 0 or more"},
+		{[]string{"-steps", "0"}, "-steps 0: want 1 or more"},
 		{[]string{"-model", "cnn", "-checkpoint"}, "want a model of blocks"},
 		{[]string{"-saved", "-infer"}, "want neither"},
-		{[]string{"-model", "mlp", "-layers", "3"}, "and a GPT"},
-		{[]string{"-tokens", "-3"}, "want positive numbers"},
+		{[]string{"-model", "mlp", "-layers", "3"}, "want a GPT"},
+		{[]string{"-tokens", "-3"}, "-tokens -3: want 0 or more"},
 		{[]string{"more"}, "want flags only"},
 	} {
 		var out, errw bytes.Buffer

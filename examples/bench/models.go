@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/checkpoint"
@@ -32,12 +30,14 @@ type benchModel struct {
 	blocks bool         // the model is a chain of them
 }
 
+func (m *benchModel) String() string { return m.name }
+
 // lossModel is a model that knows its loss.
 type lossModel interface {
 	Loss(s *autograd.Scope, x, y *autograd.Value) *autograd.Value
 }
 
-var models = []benchModel{
+var models = []*benchModel{
 	gptModel("babygpt", 8, sequence, nn.GPTConfig{Vocab: 65, Context: sequence, Dim: 384, Heads: 6, Layers: 6}),
 	gptModel("gpt2", 1, sequence, nn.GPTConfig{Vocab: 50257, Context: 1024, Dim: 768, Heads: 12, Layers: 12}),
 	{
@@ -63,10 +63,10 @@ const (
 	vitFLOP = 2 * (64*192*48 + 6*(65*12*192*192+2*65*65*192) + 192*10)
 )
 
-func gptModel(name string, batch, tokens int, cfg nn.GPTConfig) benchModel {
+func gptModel(name string, batch, tokens int, cfg nn.GPTConfig) *benchModel {
 	c, l := cfg.Dim, cfg.Layers
 	flop := 2 * float64(l*(12*c*c+2*tokens*c)+cfg.Vocab*c)
-	return benchModel{
+	return &benchModel{
 		gpt: cfg, blocks: true, name: name, batch: batch, unit: "tok", units: tokens, flop: 3 * flop, infer: flop,
 		x: []int{tokens}, y: []int{tokens}, ids: cfg.Vocab, classes: cfg.Vocab,
 		build: func(sess *autograd.Session) (lossModel, error) { return nn.NewGPT(sess, cfg) },
@@ -79,13 +79,12 @@ func (m *benchModel) sized(layers, tokens int) (*benchModel, error) {
 		return m, nil
 	}
 	cfg := m.gpt
-	if cfg.Layers == 0 || layers < 0 || tokens < 0 {
-		return nil, fmt.Errorf("bench: -layers %d, -tokens %d with -model %s: want positive numbers, and a GPT", layers, tokens, m.name)
+	if cfg.Layers == 0 {
+		return nil, fmt.Errorf("bench: -layers %d, -tokens %d with -model %s: want a GPT", layers, tokens, m.name)
 	}
 	cfg.Layers, tokens = cmp.Or(layers, cfg.Layers), cmp.Or(tokens, m.units)
 	cfg.Context = max(cfg.Context, tokens)
-	sized := gptModel(m.name, m.batch, tokens, cfg)
-	return &sized, nil
+	return gptModel(m.name, m.batch, tokens, cfg), nil
 }
 
 func newViT(sess *autograd.Session) (lossModel, error) {
@@ -158,20 +157,4 @@ func (m *benchModel) inputs(batch int) (x, y tensor.Spec) {
 		dt = tensor.Int64
 	}
 	return tensor.Of(dt, append([]int{batch}, m.x...)...), tensor.Of(tensor.Int64, append([]int{batch}, m.y...)...)
-}
-
-func findModel(name string) (*benchModel, error) {
-	i := slices.IndexFunc(models, func(m benchModel) bool { return m.name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("bench: model %q: want one of %s", name, names())
-	}
-	return &models[i], nil
-}
-
-func names() string {
-	var list []string
-	for i := range models {
-		list = append(list, models[i].name)
-	}
-	return strings.Join(list, ", ")
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -33,74 +31,60 @@ type job struct {
 
 	last   float64 // loss
 	phases [3]time.Duration
+	ending row.Cleanup
 }
 
-// start makes everything that lives for the whole run.
+// start makes everything that lives for the whole run. What it made before an error is in j.ending, too.
 func start(c settings) (j *job, err error) {
-	if c.threads == 0 {
-		c.threads = runtime.GOMAXPROCS(0)
-	}
+	c.threads = cmp.Or(c.threads, runtime.GOMAXPROCS(0))
 	j = &job{settings: c, rand: rand.New(rand.NewPCG(1, 2)), noise: tensor.Stream{Seed: 1}}
-	if j.dev, err = memory.NewDevice(memory.Config{}); err != nil {
-		return nil, err
-	}
-	if j.sess, err = autograd.New(autograd.Config{Device: j.dev, Seed: 1337, Workers: c.threads}); err != nil {
-		return nil, err
+	if j.dev, j.sess, err = row.Open(memory.Config{}, autograd.Config{Seed: 1337, Workers: c.threads}, &j.ending); err != nil {
+		return j, err
 	}
 	if j.net, err = c.model.build(j.sess); err != nil {
-		return nil, err
+		return j, err
 	}
 	if c.blocks {
 		recompute(j.net)
 	}
 	if !c.infer {
 		if j.opt, err = optim.NewAdamW(nn.Params(j.net), optim.AdamWConfig{LR: 3e-4, WeightDecay: 0.1}); err != nil {
-			return nil, err
+			return j, err
 		}
 	}
 	x, y := c.model.inputs(c.batch)
-	if j.x, err = tensor.New(j.dev, memory.Input, memory.Site{Op: "batch"}, x); err != nil {
-		return nil, err
+	if j.x, err = row.Input(j.dev, x, &j.ending); err != nil {
+		return j, err
 	}
-	if j.y, err = tensor.New(j.dev, memory.Input, memory.Site{Op: "batch"}, y); err != nil {
-		return nil, err
+	if j.y, err = row.Input(j.dev, y, &j.ending); err != nil {
+		return j, err
 	}
 	return j, j.fill()
-}
-
-// close gives all back; what is still alive then is a leak, and an error.
-func (j *job) close() error {
-	j.x.Release()
-	j.y.Release()
-	return errors.Join(j.sess.Close(), j.dev.Close())
 }
 
 // run predicts the peak, and times steps.
 func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error) {
 	j, err := start(c)
+	defer j.ending.Run(&err)
 	if err != nil {
 		return f, err
 	}
 	f.Name, f.Model, f.Batch, f.Threads, f.Steps = c.model.name, c.model.name, c.batch, j.threads, warmUp+c.steps
-	plan, err := j.sess.Plan(j.step, autograd.PlanConfig{})
-	if err != nil {
+	if err := f.PredictStep(j.sess, j.step); err != nil {
 		return f, err
 	}
-	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
-	f.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
 	if err := j.time(ctx, &f, p); err != nil {
 		return f, err
 	}
 	f.Measure(j.dev.Stats())
 	f.RSS = row.ProcessPeak()
-	return f, errors.Join(f.Check(), j.close())
+	return f, f.Check()
 }
 
 // time runs the steps and sets the figures of speed.
 func (j *job) time(ctx context.Context, f *figures, p *row.Progress) error {
-	j.dev.ResetPeak()
 	p.Start(j.model.name, warmUp+j.steps)
-	var steps [4][]float64 // forward, backward, optimizer, all
+	var steps [4]row.Times // forward, backward, optimizer, all
 	for i := range warmUp + j.steps {
 		if err := j.fill(); err != nil {
 			return err
@@ -118,23 +102,25 @@ func (j *job) time(ctx context.Context, f *figures, p *row.Progress) error {
 			continue
 		}
 		for k, d := range append(j.phases[:], whole) {
-			steps[k] = append(steps[k], d.Seconds()*1e3)
+			steps[k] = append(steps[k], d)
 		}
 	}
 	f.Loss, f.LossLast = row.Num(j.last), row.Num(j.last)
-	f.FwdMS, f.BwdMS, f.OptMS = row.Num(median(steps[0])), row.Num(median(steps[1])), row.Num(median(steps[2]))
-	j.rates(f, median(steps[3]))
+	f.FwdMS, f.BwdMS, f.OptMS = steps[0].Median(), steps[1].Median(), steps[2].Median()
+	f.StepMS = steps[3].Median()
+	j.rates(f)
 	return nil
 }
 
 // rates sets what follows from the time of a step.
-func (j *job) rates(f *figures, ms float64) {
+func (j *job) rates(f *figures) {
 	flop := j.model.flop
 	if j.infer {
 		flop = j.model.infer
 	}
+	ms, _ := f.StepMS.Value()
 	units := float64(j.batch * j.model.units)
-	f.StepMS, f.Rate, f.GFLOPS = row.Num(ms), row.Num(units/ms*1e3), row.Num(units*flop/ms/1e6)
+	f.Rate, f.GFLOPS = row.Num(units/ms*1e3), row.Num(units*flop/ms/1e6)
 }
 
 // step is what is timed: the same code runs dry and for real.
@@ -180,9 +166,4 @@ func (j *job) draw(t *tensor.Tensor, n int) {
 	for i := range ids {
 		ids[i] = j.rand.Int64N(int64(n))
 	}
-}
-
-func median(ms []float64) float64 {
-	slices.Sort(ms)
-	return ms[len(ms)/2]
 }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 
@@ -37,38 +36,31 @@ type settings struct {
 }
 
 func parse(args []string, errw io.Writer) (c settings, err error) {
-	f := flag.NewFlagSet("chargpt", flag.ContinueOnError)
-	f.SetOutput(errw)
-	f.StringVar(&c.data, "data", "", "file or folder to train on (default: Go's standard library)")
-	f.IntVar(&c.limit, "limit", 4_000_000, "bytes of text to read; 0: all")
-	f.IntVar(&c.steps, "steps", 2000, "updates")
-	f.IntVar(&c.batch, "batch", 12, "sequences an update")
-	f.IntVar(&c.context, "context", 64, "bytes a sequence")
-	f.IntVar(&c.dim, "dim", 128, "width of the model")
-	f.IntVar(&c.heads, "heads", 4, "attention heads, which divide the width")
-	f.IntVar(&c.layers, "layers", 4, "blocks of the model")
-	f.Float64Var(&c.lr, "lr", 4e-3, "highest learning rate of AdamW")
+	f := row.NewFlags("chargpt", errw)
+	f.Text(&c.data)
+	f.Int(&c.limit, "limit", 4_000_000, 0, "bytes of text to read; 0: all")
+	f.Int(&c.steps, "steps", 2000, 1, "updates")
+	f.Int(&c.batch, "batch", 12, 1, "sequences an update")
+	f.Int(&c.context, "context", 64, 1, "bytes a sequence")
+	f.Int(&c.dim, "dim", 128, 1, "width of the model")
+	f.Int(&c.heads, "heads", 4, 1, "attention heads, which divide the width")
+	f.Int(&c.layers, "layers", 4, 1, "blocks of the model")
+	f.Positive(&c.lr, "lr", 4e-3, "highest learning rate of AdamW")
 	f.Float64Var(&c.dropout, "dropout", 0, "share of activations that training drops")
-	f.Uint64Var(&c.seed, "seed", 1, "of weights, batches and the sample")
-	f.IntVar(&c.threads, "threads", 0, "workers (default: all processors)")
-	f.IntVar(&c.sample, "sample", 400, "bytes to write at the end")
+	f.Run(&c.seed, "weights, batches and the sample", &c.threads)
+	f.Int(&c.sample, "sample", 400, 0, "bytes to write at the end")
 	f.Float64Var(&c.temperature, "temperature", 0.8, "of the sample; 0: always the likeliest byte")
-	f.BoolVar(&c.json, "json", false, "print the figures as one JSON object on standard output, and nothing else there")
-	f.StringVar(&c.save, "save", "", "file to keep the state of the training in, written at each line of the table")
+	f.JSON(&c.json)
+	f.File(&c.save, "save", "", "file to keep the state of the training in, written at each line of the table")
 	f.BoolVar(&c.resume, "resume", false, "go on from the state in the file of -save, with the same flags")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
 	switch {
-	case f.NArg() > 0:
-		return c, fmt.Errorf("chargpt: argument %q: want flags only, see -help", f.Arg(0))
-	case c.steps < 1 || c.batch < 1 || c.context < 1:
-		return c, fmt.Errorf("chargpt: %d steps, batch %d, context %d: want 1 or more", c.steps, c.batch, c.context)
 	case c.resume && c.save == "":
 		return c, errors.New("chargpt: -resume without -save: want the file to go on from")
-	case c.threads < 0 || c.limit < 0 || c.sample < 0 || !(c.temperature >= 0):
-		return c, fmt.Errorf("chargpt: threads %d, limit %d, sample %d, temperature %g: want positive numbers",
-			c.threads, c.limit, c.sample, c.temperature)
+	case !(c.temperature >= 0):
+		return c, fmt.Errorf("chargpt: -temperature %g: want 0 or more", c.temperature)
 	}
 	return c, nil
 }
@@ -92,9 +84,6 @@ type point struct {
 // chargpt runs the program.
 func chargpt(ctx context.Context, args []string, out, errw io.Writer) error {
 	c, err := parse(args, errw)
-	if err == flag.ErrHelp {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

@@ -129,13 +129,13 @@ func TestMisuse(t *testing.T) {
 		texts []string
 	}{
 		{[]string{"-data", filepath.Join(t.TempDir(), "missing")}, []string{"missing"}},
-		{[]string{"-steps", "0"}, []string{"0 steps", "want 1 or more"}},
-		{[]string{"-context", "0"}, []string{"context 0", "want 1 or more"}},
-		{[]string{"-sample", "-1"}, []string{"sample -1", "want positive"}},
+		{[]string{"-steps", "0"}, []string{"-steps 0", "want 1 or more"}},
+		{[]string{"-context", "0"}, []string{"-context 0", "want 1 or more"}},
+		{[]string{"-sample", "-1"}, []string{"-sample -1", "want 0 or more"}},
 		{[]string{"-batch", "2000"}, []string{"batch 2000", "want at most 624", "16 bytes in 10000"}},
 		{[]string{"-heads", "3"}, []string{"32", "3 heads"}},
 		{[]string{"-dropout", "2"}, []string{"dropout"}},
-		{[]string{"-lr", "0"}, []string{"LR"}},
+		{[]string{"-lr", "0"}, []string{"-lr 0", "want more than 0"}},
 		{[]string{"-resume"}, []string{"-resume without -save"}},
 		{[]string{"-resume", "-save", filepath.Join(t.TempDir(), "none")}, []string{"train: Load", "none"}},
 		{[]string{"fast"}, []string{`argument "fast"`, "-help"}},

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -34,11 +31,13 @@ type trainer struct {
 	current    *data.Batch // bytes, and those that follow
 	loss       float64     // of the last update
 	step       int         // updates so far
+	ending     row.Cleanup
 }
 
 // run trains and samples; on the way it predicts the peak and measures it.
 func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f figures, err error) {
 	t := &trainer{settings: c}
+	defer t.ending.Run(&err)
 	if t.text, err = gosource.Load(ctx, c.data, c.limit); err != nil {
 		return f, err
 	}
@@ -57,15 +56,12 @@ func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f fig
 	if f.Sample, err = t.write(ctx); err != nil {
 		return f, err
 	}
-	return f, errors.Join(f.Check(), t.close())
+	return f, f.Check()
 }
 
 // build makes all that lives for the whole training.
 func (t *trainer) build() (err error) {
-	if t.dev, err = memory.NewDevice(memory.Config{}); err != nil {
-		return err
-	}
-	if t.sess, err = autograd.New(autograd.Config{Device: t.dev, Seed: t.seed, Workers: t.threads}); err != nil {
+	if t.dev, t.sess, err = row.Open(memory.Config{}, autograd.Config{Seed: t.seed, Workers: t.threads}, &t.ending); err != nil {
 		return err
 	}
 	if t.model, err = nn.NewGPT(t.sess, nn.GPTConfig{
@@ -107,15 +103,10 @@ func (t *trainer) loaderOf(text []byte, cfg data.LoaderConfig) (*data.Loader, in
 		return nil, 0, err
 	}
 	if n := ds.Len(); n < t.batch {
-		return nil, 0, fmt.Errorf("chargpt: batch %d: want at most %d, the sequences of %d bytes in %d bytes of text", t.batch, n, t.context, len(text))
+		return nil, 0, fmt.Errorf("chargpt: -batch %d: want at most %d, the sequences of %d bytes in %d bytes of text", t.batch, n, t.context, len(text))
 	}
 	l, err := data.NewLoader(t.dev, ds, cfg)
 	return l, ds.Len(), err
-}
-
-// close gives all back; what is still alive then is a leak, and an error.
-func (t *trainer) close() error {
-	return errors.Join(t.sess.Close(), t.dev.Close())
 }
 
 // update is one training step: the same code runs dry and for real.
@@ -145,7 +136,7 @@ func (t *trainer) train(ctx context.Context, f *figures, p *row.Progress, out io
 			}
 			t.current = batch
 			if f.PredictedPeak == nil {
-				if err := t.predict(f); err != nil {
+				if err := f.PredictStep(t.sess, t.update); err != nil {
 					return err
 				}
 			}
@@ -210,18 +201,6 @@ func (t *trainer) resumed(out io.Writer) error {
 		return fmt.Errorf("chargpt: the training in %s has had its %d updates: want more with -steps, from the start", t.save, t.step)
 	}
 	fmt.Fprintf(out, "%5d  %s\n", t.step, info)
-	return nil
-}
-
-// predict runs an update dry, with the first batch at hand, and measures from there on.
-func (t *trainer) predict(f *figures) error {
-	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
-	if err != nil {
-		return err
-	}
-	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
-	f.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
-	t.dev.ResetPeak()
 	return nil
 }
 

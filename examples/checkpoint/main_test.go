@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	os.Exit(m.Run())
 }
 
@@ -116,7 +116,7 @@ func TestMisuse(t *testing.T) {
 		{[]string{"-depths", "8,x"}, []string{`depths "8,x"`, "want numbers"}},
 		{[]string{"-depths", "0"}, []string{`depths "0"`}},
 		{[]string{"-row", "nothing"}, []string{`row "nothing"`, "want one of none, per-block"}},
-		{[]string{"-dim", "7"}, []string{"dim 7", "even"}},
+		{[]string{"-dim", "7"}, []string{"-dim 7", "a multiple of 2"}},
 		{[]string{"-depths", "2", "-row", "optimal", "-budget", "10"}, []string{"a budget of 10 bytes for 2 blocks", "no schedule takes less than"}},
 		{[]string{"-steps", "1000000", "-row", "none"}, []string{"1000000 steps of batch 2", "has only"}},
 		{[]string{"quick"}, []string{`argument "quick"`, "-help"}},

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,11 +41,13 @@ type trainer struct {
 	opt     *optim.AdamW
 	batches *data.Epoch // bytes, and those that follow
 	loss    float64     // of the last update
+	ending  row.Cleanup
 }
 
 // run predicts the peak, trains and measures.
 func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error) {
 	t := &trainer{settings: c}
+	defer t.ending.Run(&err)
 	if t.text, err = gosource.Load(ctx, t.Data, 1<<20); err != nil {
 		return f, err
 	}
@@ -61,31 +59,24 @@ func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error
 	if f.Schedule, err = t.choose(); err != nil {
 		return f, err
 	}
-	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
-	if err != nil {
+	if err := f.PredictStep(t.sess, t.update); err != nil {
 		return f, err
 	}
-	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
-	f.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
-
 	w := &watermark{alive: map[uint64]int64{}}
 	t.dev.SetTrace(w.event)
-	ms, err := t.train(ctx, p)
+	times, err := t.train(ctx, p)
 	t.dev.SetTrace(nil)
 	if err != nil {
 		return f, err
 	}
 	f.Measure(t.dev.Stats())
-	f.RSS, f.StepMS, f.Loss, f.Activations = meter.Peak(), row.Num(ms), row.Num(t.loss), w.most
-	return f, t.close()
+	f.RSS, f.StepMS, f.Loss, f.Activations = meter.Peak(), times.Min(), row.Num(t.loss), w.most
+	return f, nil
 }
 
 // build makes all that lives for the whole training.
 func (t *trainer) build(ctx context.Context) (err error) {
-	if t.dev, err = memory.NewDevice(memory.Config{}); err != nil {
-		return err
-	}
-	if t.sess, err = autograd.New(autograd.Config{Device: t.dev, Seed: t.Seed, Workers: t.Threads}); err != nil {
+	if t.dev, t.sess, err = row.Open(memory.Config{}, autograd.Config{Seed: t.Seed, Workers: t.Threads}, &t.ending); err != nil {
 		return err
 	}
 	t.model, err = nn.NewGPT(t.sess, nn.GPTConfig{Vocab: data.Vocabulary, Context: t.Context, Dim: t.Dim, Heads: 2, Layers: t.Depth, Dropout: 0.1})
@@ -95,30 +86,8 @@ func (t *trainer) build(ctx context.Context) (err error) {
 	if t.opt, err = optim.NewAdamW(nn.Params(t.model), optim.AdamWConfig{LR: 1e-3, WeightDecay: 0.01}); err != nil {
 		return err
 	}
-	return t.open(ctx)
-}
-
-// open begins an epoch, of which a few batches are used.
-func (t *trainer) open(ctx context.Context) error {
-	text, err := data.Sequences(t.text.Train, t.Context)
-	if err != nil {
-		return err
-	}
-	if n := text.Len(); t.Steps*t.Batch > n {
-		return fmt.Errorf("checkpoint: %d steps of batch %d: the text has only %d sequences of %d bytes", t.Steps, t.Batch, n, t.Context)
-	}
-	loader, err := data.NewLoader(t.dev, text, data.LoaderConfig{Batch: t.Batch, Shuffle: true, Seed: t.Seed})
-	if err != nil {
-		return err
-	}
-	t.batches, err = loader.Open(ctx, 0)
+	t.batches, err = gosource.Batches{Steps: t.Steps, Batch: t.Batch, Context: t.Context, Seed: t.Seed}.Open(ctx, t.dev, t.text, &t.ending)
 	return err
-}
-
-// close gives all back; what is still alive then is a leak, and an error.
-func (t *trainer) close() error {
-	t.batches.Close()
-	return errors.Join(t.sess.Close(), t.dev.Close())
 }
 
 // choose sets how the model runs its blocks. For the optimal row it measures them and gives the schedule.
@@ -165,20 +134,18 @@ func (t *trainer) update(s *autograd.Scope) error {
 	return nil
 }
 
-// train runs all steps and gives the shortest time of one, in milliseconds.
-func (t *trainer) train(ctx context.Context, p *row.Progress) (ms float64, err error) {
-	t.dev.ResetPeak()
+// train runs all steps and gives what each took.
+func (t *trainer) train(ctx context.Context, p *row.Progress) (times row.Times, err error) {
 	p.Start(t.Row, t.Steps)
-	var times []time.Duration
 	for i := range t.Steps {
 		start := time.Now()
 		if err := t.sess.Step(ctx, t.update); err != nil {
-			return 0, err
+			return nil, err
 		}
-		times = append(times, time.Since(start))
+		times.Since(start)
 		p.Step(i+1, t.loss)
 	}
-	return float64(slices.Min(times).Microseconds()) / 1e3, nil
+	return times, nil
 }
 
 // watermark counts activations that blocks made.

@@ -20,13 +20,13 @@ type narrator struct {
 }
 
 // narrate runs one step of a GPT of that depth and tells, line by line, when which block runs and what is alive then.
-func narrate(ctx context.Context, c settings, depth int, out io.Writer) error {
+func narrate(ctx context.Context, c settings, depth int, out io.Writer) (err error) {
 	if c.Row == "" {
 		c.Row = "recursive"
 	}
 	c.Depth, c.Steps = depth, 1
 	t := &trainer{settings: c}
-	var err error
+	defer t.ending.Run(&err)
 	if t.text, err = gosource.Load(ctx, t.Data, 1<<20); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func narrate(ctx context.Context, c settings, depth int, out io.Writer) error {
 		total += k
 	}
 	fmt.Fprintf(out, "\n%d blocks ran %d times; at most %s of activations were alive\n", depth, total, row.Bytes(n.w.most))
-	return t.close()
+	return nil
 }
 
 // say prints a line, moved to the right by how many second runs are on within each other.

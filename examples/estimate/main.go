@@ -6,23 +6,16 @@
 package main
 
 import (
-	"flag"
+	"context"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"strings"
 
 	"github.com/thimble-ml/thimble/examples/internal/row"
 	"github.com/thimble-ml/thimble/memory"
 )
 
-func main() {
-	if err := estimate(os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
+func main() { row.Main(estimate) }
 
 // settings say what to estimate.
 type settings struct {
@@ -32,23 +25,13 @@ type settings struct {
 }
 
 func parse(args []string, errw io.Writer) (c settings, err error) {
-	f := flag.NewFlagSet("estimate", flag.ContinueOnError)
-	f.SetOutput(errw)
-	f.StringVar(&c.model, "model", "llama7b", "one of "+names(models))
-	f.StringVar(&c.optimizer, "optimizer", "adamw", "one of "+names(optimizers))
-	f.IntVar(&c.batch, "batch", 1, "sequences or images an update")
-	f.IntVar(&c.seq, "seq", 0, "tokens a sequence (default: the model's context)")
-	f.BoolVar(&c.json, "json", false, "print the row as JSON on standard output, and nothing else there")
-	if err := f.Parse(args); err != nil {
-		return c, err
-	}
-	switch {
-	case f.NArg() > 0:
-		return c, fmt.Errorf("estimate: argument %q: want flags only, see -help", f.Arg(0))
-	case c.batch < 1 || c.seq < 0:
-		return c, fmt.Errorf("estimate: batch %d, seq %d: want positive numbers", c.batch, c.seq)
-	}
-	return c, nil
+	f := row.NewFlags("estimate", errw)
+	f.OneOf(&c.model, "model", "llama7b", row.Names(models), "what is trained")
+	f.OneOf(&c.optimizer, "optimizer", "adamw", row.Names(optimizers), "with what")
+	f.Int(&c.batch, "batch", 1, 1, "sequences or images an update")
+	f.Int(&c.seq, "seq", 0, 0, "tokens a sequence (default: the model's context)")
+	f.JSON(&c.json)
+	return c, f.Parse(args)
 }
 
 // figures are a row and what only this example tells.
@@ -61,11 +44,8 @@ type figures struct {
 }
 
 // estimate runs the program.
-func estimate(args []string, out, errw io.Writer) error {
+func estimate(_ context.Context, args []string, out, errw io.Writer) error {
 	c, err := parse(args, errw)
-	if err == flag.ErrHelp {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -120,19 +100,4 @@ type named[T any] struct {
 	make T
 }
 
-func names[T any](list []named[T]) string {
-	var s []string
-	for _, e := range list {
-		s = append(s, e.name)
-	}
-	return strings.Join(s, ", ")
-}
-
-func find[T any](what, name string, list []named[T]) (e named[T], err error) {
-	for _, e := range list {
-		if e.name == name {
-			return e, nil
-		}
-	}
-	return e, fmt.Errorf("estimate: %s %q: want one of %s", what, name, names(list))
-}
+func (n named[T]) String() string { return n.name }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"runtime"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 func estimated(t *testing.T, args ...string) (f figures) {
 	t.Helper()
 	var out, errw bytes.Buffer
-	require.NoError(t, estimate(append(args, "-json"), &out, &errw))
+	require.NoError(t, estimate(t.Context(), append(args, "-json"), &out, &errw))
 	require.Empty(t, errw.String())
 	text := out.String()
 	rows, err := row.ReadJSON(&out)
@@ -81,12 +82,12 @@ func TestBatchAndSequence(t *testing.T) {
 
 func TestText(t *testing.T) {
 	var out, errw bytes.Buffer
-	require.NoError(t, estimate(nil, &out, &errw))
+	require.NoError(t, estimate(t.Context(), nil, &out, &errw))
 	for _, text := range []string{"6,738,415,616", "107,814,649,856", "optstate", "7.0e9 x 16 bytes = 112 GB", "107.8 GB"} {
 		require.Contains(t, out.String(), text)
 	}
 	out.Reset()
-	require.NoError(t, estimate([]string{"-help"}, &out, &errw))
+	require.ErrorIs(t, estimate(t.Context(), []string{"-help"}, &out, &errw), flag.ErrHelp)
 	require.Empty(t, out.String())
 	require.Contains(t, errw.String(), "llama7b, gpt2")
 }
@@ -99,13 +100,13 @@ func TestMisuse(t *testing.T) {
 	}{
 		{[]string{"-model", "gpt5"}, []string{`model "gpt5"`, "want one of llama7b, gpt2, gpt2-medium, babygpt, vitl16, mlp"}},
 		{[]string{"-optimizer", "muon"}, []string{`optimizer "muon"`, "want one of adamw, adam, sgd, sgd-momentum, adafactor, lion"}},
-		{[]string{"-batch", "0"}, []string{"batch 0", "want positive"}},
+		{[]string{"-batch", "0"}, []string{"-batch 0", "want 1 or more"}},
 		{[]string{"-model", "gpt2", "-seq", "1025"}, []string{"seq 1025", "want at most 1024"}},
 		{[]string{"-model", "mlp", "-seq", "8"}, []string{"seq 8", "mlp takes no sequences"}},
 		{[]string{"gpt2"}, []string{`argument "gpt2"`, "-help"}},
 	} {
 		var out, errw bytes.Buffer
-		err := estimate(c.args, &out, &errw)
+		err := estimate(t.Context(), c.args, &out, &errw)
 		require.Error(t, err, "%v", c.args)
 		for _, text := range c.texts {
 			require.ErrorContains(t, err, text, "%v", c.args)

@@ -12,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/data"
+	"github.com/thimble-ml/thimble/examples/internal/mnist"
 	"github.com/thimble-ml/thimble/examples/internal/row"
 )
 
 func TestMain(m *testing.M) {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	os.Exit(m.Run())
 }
 
@@ -63,8 +64,8 @@ func TestTurned(t *testing.T) {
 	im := &data.Images{X: []byte{1, 2, 3, 4, 5, 6, 7, 8}, Y: []byte{0, 1}, N: 2, H: 2, W: 2, Classes: 2}
 	require.Equal(t, []byte{2, 4, 1, 3, 6, 8, 5, 7}, turned(im).X)
 	require.Equal(t, []byte{1, 2, 3, 4, 5, 6, 7, 8}, im.X)
-	require.Equal(t, []byte{5, 6, 7, 8}, part(im, 1, 1).X)
-	require.Equal(t, []byte{1}, part(im, 1, 1).Y)
+	require.Equal(t, []byte{5, 6, 7, 8}, mnist.Part(im, 1, 1).X)
+	require.Equal(t, []byte{1}, mnist.Part(im, 1, 1).Y)
 }
 
 // TestMisuse: each error says what was given and what was wanted.
@@ -73,9 +74,9 @@ func TestMisuse(t *testing.T) {
 		args []string
 		text string
 	}{
-		{[]string{"-batch", "0"}, "batch 0, epochs 2, dim 16, threads 0: want positive numbers"},
-		{[]string{"-dim", "6"}, "dim 6, threads 0: want positive numbers, dim a multiple of 4"},
-		{[]string{"-images", "8"}, "images 8, tests 32: want at least a batch of 32"},
+		{[]string{"-batch", "0"}, "-batch 0: want 1 or more"},
+		{[]string{"-dim", "6"}, "-dim 6: want a multiple of 4"},
+		{[]string{"-images", "8"}, "-images 8: want at least a batch, which is 32"},
 		{[]string{"-pretrain", "60000"}, "the data has 60000 images"},
 		{[]string{"-data", filepath.Join(t.TempDir(), "missing")}, "missing"},
 		{[]string{"fast"}, `argument "fast"`},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -24,6 +23,8 @@ type way struct {
 	scratch  bool // from random weights
 	sgd      bool
 }
+
+func (w way) String() string { return w.name }
 
 // ways are the rows.
 var ways = []way{
@@ -59,16 +60,17 @@ type trainer struct {
 	tests  *data.Loader
 	batch  *data.Batch // at hand
 	loss   float64
+	ending row.Cleanup
 }
 
 // run predicts the peak, trains, tests after each epoch, and measures.
 func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error) {
 	t := &trainer{settings: c}
-	i := slices.IndexFunc(ways, func(w way) bool { return w.name == c.Way })
-	if i < 0 {
-		return f, fmt.Errorf("finetune: no row %q", c.Way)
+	defer t.ending.Run(&err)
+	if t.way, err = row.Find("finetune: row", c.Way, ways); err != nil {
+		return f, err
 	}
-	if t.way = ways[i]; t.way.pretrain {
+	if t.way.pretrain {
 		t.Epochs = 1
 	}
 	train, test, err := t.digits(ctx)
@@ -86,11 +88,9 @@ func run(ctx context.Context, c settings, p *row.Progress) (f figures, err error
 	f.State = t.dev.Stats().LiveByKind[memory.OptState]
 	f.Accuracy = f.Epochs[len(f.Epochs)-1]
 	if t.way.pretrain {
-		if err := nn.SaveSafetensors(t.Weights, t.model, nil); err != nil {
-			return f, err
-		}
+		err = nn.SaveSafetensors(t.Weights, t.model, nil)
 	}
-	return f, errors.Join(t.sess.Close(), t.dev.Close())
+	return f, err
 }
 
 // digits are the images of this row: the first ones upright to pre-train on, the ones behind them turned.
@@ -104,17 +104,10 @@ func (t *trainer) digits(ctx context.Context) (train, test *data.Images, err err
 	case t.Pretrain+t.Images > train.N || t.Tests > test.N:
 		return nil, nil, fmt.Errorf("finetune: pretrain %d, images %d, tests %d: the data has %d images, and %d to test on", t.Pretrain, t.Images, t.Tests, train.N, test.N)
 	}
-	if test = part(test, 0, t.Tests); t.way.pretrain {
-		return part(train, 0, t.Pretrain), test, nil
+	if test = mnist.Part(test, 0, t.Tests); t.way.pretrain {
+		return mnist.Part(train, 0, t.Pretrain), test, nil
 	}
-	return turned(part(train, t.Pretrain, t.Images)), turned(test), nil
-}
-
-// part is n images from the at-th on.
-func part(im *data.Images, at, n int) *data.Images {
-	some, size := *im, im.H*im.W
-	some.N, some.X, some.Y = n, im.X[at*size:(at+n)*size], im.Y[at:at+n]
-	return &some
+	return turned(mnist.Part(train, t.Pretrain, t.Images)), turned(test), nil
 }
 
 // turned are the images turned by a quarter, counterclockwise.
@@ -133,10 +126,7 @@ func turned(im *data.Images) *data.Images {
 
 // build makes all that lives for the whole training.
 func (t *trainer) build(train, test *data.Images) (err error) {
-	if t.dev, err = memory.NewDevice(memory.Config{}); err != nil {
-		return err
-	}
-	if t.sess, err = autograd.New(autograd.Config{Device: t.dev, Seed: t.Seed, Workers: t.Threads}); err != nil {
+	if t.dev, t.sess, err = row.Open(memory.Config{}, autograd.Config{Seed: t.Seed, Workers: t.Threads}, &t.ending); err != nil {
 		return err
 	}
 	t.model, err = nn.NewViT(t.sess, nn.ViTConfig{Image: train.H, Patch: 7, Channels: 1, Dim: t.Dim, Heads: 4, Layers: 4, Classes: train.Classes})
@@ -150,10 +140,10 @@ func (t *trainer) build(train, test *data.Images) (err error) {
 		return err
 	}
 	norm := train.Norm()
-	if t.train, err = t.loader(train, norm, data.LoaderConfig{Batch: t.Batch, Shuffle: true, Seed: t.Seed, DropLast: true}); err != nil {
+	if t.train, err = mnist.Loader(t.dev, train, norm, data.LoaderConfig{Batch: t.Batch, Shuffle: true, Seed: t.Seed, DropLast: true}); err != nil {
 		return err
 	}
-	t.tests, err = t.loader(test, norm, data.LoaderConfig{Batch: t.Batch})
+	t.tests, err = mnist.Loader(t.dev, test, norm, data.LoaderConfig{Batch: t.Batch})
 	return err
 }
 
@@ -182,15 +172,6 @@ func (t *trainer) optimizer(updates int) (err error) {
 	return err
 }
 
-// loader makes batches of images: [B 1 H W] and [B].
-func (t *trainer) loader(im *data.Images, norm data.Norm, cfg data.LoaderConfig) (*data.Loader, error) {
-	ds, err := im.Dataset(norm)
-	if err != nil {
-		return nil, err
-	}
-	return data.NewLoader(t.dev, ds, cfg)
-}
-
 // update is one training step: the same code runs dry and for real.
 func (t *trainer) update(s *autograd.Scope) error {
 	loss := t.model.Loss(s, s.Input(t.batch.X), s.Input(t.batch.Y))
@@ -206,14 +187,14 @@ func (t *trainer) update(s *autograd.Scope) error {
 // fit trains for all epochs, the first update dry before it is real.
 func (t *trainer) fit(ctx context.Context, f *figures, steps int, p *row.Progress) error {
 	p.Start(t.Way, t.Epochs*steps)
-	var times []time.Duration
+	var times row.Times
 	for n := range t.Epochs {
 		for batch, err := range t.train.Epoch(ctx, n) {
 			if err != nil {
 				return err
 			}
 			if t.batch = batch; f.Steps == 0 {
-				if err := t.predict(f); err != nil {
+				if err := f.PredictStep(t.sess, t.update); err != nil {
 					return err
 				}
 			}
@@ -221,7 +202,7 @@ func (t *trainer) fit(ctx context.Context, f *figures, steps int, p *row.Progres
 			if err := t.sess.Step(ctx, t.update); err != nil {
 				return err
 			}
-			times = append(times, time.Since(start))
+			times.Since(start)
 			if t.cosine != nil {
 				if err := t.cosine.Step(); err != nil {
 					return err
@@ -231,48 +212,12 @@ func (t *trainer) fit(ctx context.Context, f *figures, steps int, p *row.Progres
 			p.Step(f.Steps, t.loss)
 		}
 		f.Measure(t.dev.Stats()) // of the training, not of the tests
-		accuracy, err := t.accuracy(ctx)
+		accuracy, err := mnist.Accuracy(ctx, t.sess, t.tests, t.model.Forward)
 		if err != nil {
 			return err
 		}
 		f.Epochs = append(f.Epochs, row.Num(accuracy))
 	}
-	slices.Sort(times)
-	f.StepMS = row.Num(float64(times[len(times)/2].Microseconds()) / 1e3)
+	f.StepMS = times.Median()
 	return nil
-}
-
-func (t *trainer) predict(f *figures) error {
-	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
-	if err != nil {
-		return err
-	}
-	f.PredictPlan(plan)
-	t.dev.ResetPeak()
-	return nil
-}
-
-// accuracy is the share of test images whose class has the highest logit.
-func (t *trainer) accuracy(ctx context.Context) (float64, error) {
-	right, all := 0, 0
-	for batch, err := range t.tests.Epoch(ctx, 0) {
-		if err != nil {
-			return 0, err
-		}
-		err := t.sess.Step(ctx, func(s *autograd.Scope) error {
-			logits := t.model.Forward(s.NoGrad().Eval(), s.Input(batch.X)).Tensor()
-			classes, values := logits.Shape()[1], tensor.Data[float32](logits)
-			for i, label := range tensor.Data[int64](batch.Y) {
-				if z := values[i*classes:][:classes]; z[label] == slices.Max(z) {
-					right++
-				}
-				all++
-			}
-			return nil
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return float64(right) / float64(all), nil
 }

@@ -11,7 +11,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 
@@ -39,26 +38,15 @@ type settings struct {
 }
 
 func parse(args []string, errw io.Writer) (c settings, err error) {
-	f := flag.NewFlagSet("inplace", flag.ContinueOnError)
-	f.SetOutput(errw)
-	f.BoolVar(&c.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
+	f := row.NewFlags("inplace", errw)
+	f.JSON(&c.json)
 	f.BoolVar(&c.refused, "refused", false, "show in-place operations that are refused, and stop")
-	f.StringVar(&c.data, "data", "", "folder of IDX files (default: MNIST from the Go module cache)")
-	f.IntVar(&c.steps, "steps", 10, "updates a row")
-	f.IntVar(&c.batch, "batch", 4096, "images an update")
-	f.IntVar(&c.hidden, "hidden", 256, "width of the hidden layers")
-	f.Uint64Var(&c.seed, "seed", 1, "of weights, dropout and batches")
-	f.IntVar(&c.threads, "threads", 0, "workers (default: all processors)")
-	if err := f.Parse(args); err != nil {
-		return c, err
-	}
-	switch {
-	case f.NArg() > 0:
-		return c, fmt.Errorf("inplace: argument %q: want flags only, see -help", f.Arg(0))
-	case c.steps < 1 || c.batch < 1 || c.hidden < 1 || c.threads < 0:
-		return c, fmt.Errorf("inplace: steps %d, batch %d, hidden %d, threads %d: want positive numbers", c.steps, c.batch, c.hidden, c.threads)
-	}
-	return c, nil
+	f.Images(&c.data)
+	f.Int(&c.steps, "steps", 10, 1, "updates a row")
+	f.Int(&c.batch, "batch", 4096, 1, "images an update")
+	f.Int(&c.hidden, "hidden", 256, 1, "width of the hidden layers")
+	f.Run(&c.seed, "weights, dropout and batches", &c.threads)
+	return c, f.Parse(args)
 }
 
 // inplace runs the program.
@@ -82,12 +70,8 @@ func inplace(ctx context.Context, args []string, out, errw io.Writer) error {
 
 func show(out io.Writer, c settings, rows []figures) error {
 	fmt.Fprintf(out, "MLP of two hidden layers of %d, %d images an update; %s\n\n", c.hidden, c.batch, thimble.Features())
-	var plain []row.Row
-	for _, f := range rows {
-		plain = append(plain, f.Row)
-	}
-	column := row.Column{Head: "in place", Cell: func(i int) string { return row.Bytes(rows[i].InPlace) }}
-	if err := row.Table(out, plain, column); err != nil {
+	column := row.Column[figures]{Head: "in place", Cell: func(f figures) string { return row.Bytes(f.InPlace) }}
+	if err := row.Table(out, rows, column); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nwritten over instead of allocated, in one update of %s:\n\n", ways[len(ways)-1].name)

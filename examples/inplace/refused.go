@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/examples/internal/row"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
@@ -38,12 +38,10 @@ var refused = []struct {
 }
 
 // refusals tries them, each in a step of its own, and prints what is said.
-func refusals(ctx context.Context, out io.Writer) error {
-	dev, err := memory.NewDevice(memory.Config{Limit: 1 << 20})
-	if err != nil {
-		return err
-	}
-	sess, err := autograd.New(autograd.Config{Device: dev, Seed: 1})
+func refusals(ctx context.Context, out io.Writer) (err error) {
+	var ending row.Cleanup
+	defer ending.Run(&err)
+	_, sess, err := row.Open(memory.Config{Limit: 1 << 20}, autograd.Config{Seed: 1}, &ending)
 	if err != nil {
 		return err
 	}
@@ -58,5 +56,5 @@ func refusals(ctx context.Context, out io.Writer) error {
 		}
 		fmt.Fprintf(out, "%s\n  %v\n\n", r.why, err)
 	}
-	return errors.Join(sess.Close(), dev.Close())
+	return nil
 }

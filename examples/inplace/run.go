@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -36,6 +34,8 @@ type trainer struct {
 	epoch *data.Epoch
 	now   *data.Batch // at hand
 	loss  float64     // of the last update
+
+	ending row.Cleanup
 }
 
 // all runs each way on the same batches.
@@ -62,11 +62,12 @@ func all(ctx context.Context, c settings, p *row.Progress) (rows []figures, err 
 // run predicts the peak, trains and measures.
 func run(ctx context.Context, c settings, w way, set *data.Images, p *row.Progress) (f figures, err error) {
 	t := &trainer{settings: c}
+	defer t.ending.Run(&err)
 	if err := t.build(ctx, w, set); err != nil {
 		return f, err
 	}
 	f.Name, f.Steps = w.name, c.steps
-	var times []float64
+	var times row.Times
 	for step := range c.steps {
 		if t.now, err = t.epoch.Next(); err != nil {
 			return f, err
@@ -80,14 +81,12 @@ func run(ctx context.Context, c settings, w way, set *data.Images, p *row.Progre
 		if err := t.sess.Step(ctx, t.update); err != nil {
 			return f, err
 		}
-		times = append(times, float64(time.Since(start).Microseconds())/1e3)
+		times.Since(start)
 		p.Step(step+1, t.loss)
 	}
-	slices.Sort(times)
-	f.StepMS, f.Loss = row.Num(times[len(times)/2]), row.Num(t.loss)
+	f.StepMS, f.Loss = times.Median(), row.Num(t.loss)
 	f.Measure(t.dev.Stats())
-	t.epoch.Close()
-	return f, errors.Join(f.Check(), t.sess.Close(), t.dev.Close())
+	return f, f.Check()
 }
 
 // predict runs an update dry: it tells what will be written over, too.
@@ -104,10 +103,7 @@ func (t *trainer) predict(f *figures) error {
 
 // build makes all that lives for the whole training.
 func (t *trainer) build(ctx context.Context, w way, set *data.Images) (err error) {
-	if t.dev, err = memory.NewDevice(memory.Config{}); err != nil {
-		return err
-	}
-	if t.sess, err = autograd.New(autograd.Config{Device: t.dev, Seed: t.seed, Workers: t.threads, NoOverwrite: !w.backward}); err != nil {
+	if t.dev, t.sess, err = row.Open(memory.Config{}, autograd.Config{Seed: t.seed, Workers: t.threads, NoOverwrite: !w.backward}, &t.ending); err != nil {
 		return err
 	}
 	in := set.H * set.W
@@ -124,16 +120,15 @@ func (t *trainer) build(ctx context.Context, w way, set *data.Images) (err error
 	if t.opt, err = optim.NewSGD(nn.Params(t.model), optim.SGDConfig{LR: 0.1}); err != nil {
 		return err
 	}
-	ds, err := set.Dataset(set.Norm(), set.H*set.W)
+	loader, err := images.Loader(t.dev, set, set.Norm(), data.LoaderConfig{Batch: t.batch, Shuffle: true, Seed: t.seed}, set.H*set.W)
 	if err != nil {
 		return err
 	}
-	loader, err := data.NewLoader(t.dev, ds, data.LoaderConfig{Batch: t.batch, Shuffle: true, Seed: t.seed})
-	if err != nil {
+	if t.epoch, err = loader.Open(ctx, 0); err != nil {
 		return err
 	}
-	t.epoch, err = loader.Open(ctx, 0)
-	return err
+	t.ending.Add(func() error { t.epoch.Close(); return nil })
+	return nil
 }
 
 // update is one training step: the same code runs dry and for real.

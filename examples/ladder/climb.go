@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 
 	"github.com/thimble-ml/thimble/examples/internal/row"
@@ -25,14 +24,6 @@ type result struct {
 type climbed struct {
 	table
 	rows []result
-}
-
-// plain gives the rows as package row knows them.
-func (c climbed) plain() (rows []row.Row) {
-	for _, r := range c.rows {
-		rows = append(rows, r.Row)
-	}
-	return rows
 }
 
 // climb runs the rungs of all tables, each training in a fresh process, and none twice.
@@ -89,18 +80,9 @@ func (o options) trainings(t table, r rung) (list []settings) {
 }
 
 // measure trains once in a child process, which leaves a recording in the file unless that is "".
-func measure(ctx context.Context, s settings, file string, p *row.Progress) (got row.Row, err error) {
+func measure(ctx context.Context, s settings, file string, p *row.Progress) (row.Row, error) {
 	s.Record = file
-	config, err := json.Marshal(s)
-	if err != nil {
-		return got, err
-	}
-	p.Start(s.Rung, 0)
-	if err := row.RunChild(ctx, string(config), &got, p); err != nil {
-		return got, err
-	}
-	p.Done(got)
-	return got, got.Check()
+	return row.Measure[row.Row](ctx, p, s.Rung, s)
 }
 
 // add takes in the training of one more seed.

@@ -10,30 +10,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"flag"
-	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/thimble-ml/thimble/examples/internal/row"
 )
 
 func main() {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	row.Main(ladder)
-}
-
-// serve runs one rung in the child process.
-func serve(ctx context.Context, config string, p *row.Progress) (any, error) {
-	var c settings
-	if err := json.Unmarshal([]byte(config), &c); err != nil {
-		return nil, err
-	}
-	return run(ctx, c, p)
 }
 
 // options are the flags that stay in the parent.
@@ -48,59 +35,37 @@ type options struct {
 }
 
 func parse(args []string, errw io.Writer) (o options, err error) {
-	f := flag.NewFlagSet("ladder", flag.ContinueOnError)
-	f.SetOutput(errw)
+	f := row.NewFlags("ladder", errw)
 	f.BoolVar(&o.quick, "quick", false, "3 steps a rung of the first table: peaks and loss, no accuracy")
-	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
-	f.StringVar(&o.table, "table", "", "show this table only: "+strings.Join(tableNames, ", ")+" (the first is the default of -json)")
-	f.StringVar(&o.chart, "chart", "ladder.png", "where to draw the chart; empty: nowhere")
-	f.StringVar(&o.html, "html", "", "write a page for the browser: tables, chart, and a step of the first and the last row to explore")
+	f.JSON(&o.json)
+	f.OneOf(&o.table, "table", "", tableNames, "show this table only (the first is the default of -json)")
+	f.Chart(&o.chart, "ladder.png")
+	f.File(&o.html, "html", "", "write a page for the browser: tables, chart, and a step of the first and the last row to explore")
 	f.StringVar(&o.Rung, "rung", "", "run this rung only")
-	f.StringVar(&o.Model, "model", models[0], "what is trained: "+strings.Join(models, ", "))
+	f.OneOf(&o.Model, "model", models[0], models, "what is trained")
 	f.StringVar(&o.Data, "data", "", "folder of IDX files, for gpt a file or folder of text (default: MNIST from the Go module cache, Go's own source)")
-	f.IntVar(&o.Batch, "batch", 0, "examples an update (default: the model's)")
-	f.IntVar(&o.Hidden, "hidden", 512, "width of the MLP's hidden layers")
-	f.IntVar(&o.Steps, "steps", 0, "updates a rung, without accuracy (default: the model's, with it)")
-	f.IntVar(&o.Epochs, "epochs", 0, "train for so many epochs, with accuracy")
-	f.IntVar(&o.seeds, "seeds", 0, "trainings a rung of the ladder, for the spread of the accuracy (default: 3, with -steps or -quick 1)")
-	f.Uint64Var(&o.Seed, "seed", 1, "of weights and batches; further ones are those behind it")
-	f.IntVar(&o.Threads, "threads", 0, "workers (default: all processors)")
+	f.Int(&o.Batch, "batch", 0, 0, "examples an update (default: the model's)")
+	f.Int(&o.Hidden, "hidden", 512, 1, "width of the MLP's hidden layers")
+	f.Int(&o.Steps, "steps", 0, 0, "updates a rung, without accuracy (default: the model's, with it)")
+	f.Int(&o.Epochs, "epochs", 0, 0, "train for so many epochs, with accuracy")
+	f.Int(&o.seeds, "seeds", 0, 0, "trainings a rung of the ladder, for the spread of the accuracy (default: 3, with -steps or -quick 1)")
+	f.Run(&o.Seed, "weights and batches; further ones are those behind it", &o.Threads)
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	if o.quick && o.Steps == 0 {
-		o.Steps = 3
+	if o.quick {
+		o.Steps = cmp.Or(o.Steps, 3)
 	}
-	o.Accuracy = o.Steps == 0
-	if o.seeds == 0 {
-		o.seeds = 1
-		if o.Accuracy {
-			o.seeds = 3
-		}
+	if o.Accuracy = o.Steps == 0; o.Accuracy {
+		o.seeds = cmp.Or(o.seeds, 3)
 	}
-	return o, o.check(f.Args())
-}
-
-func (o options) check(rest []string) error {
-	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("ladder: argument %q: want flags only, see -help", rest[0])
-	case !slices.Contains(models, o.Model):
-		return fmt.Errorf("ladder: model %q: want one of %s", o.Model, strings.Join(models, ", "))
-	case o.Steps < 0 || o.Epochs < 0 || o.seeds < 1:
-		return fmt.Errorf("ladder: %d steps, %d epochs, %d seeds: want 1 or more", o.Steps, o.Epochs, o.seeds)
-	case o.Batch < 0 || o.Hidden < 1 || o.Threads < 0:
-		return fmt.Errorf("ladder: batch %d, hidden %d, threads %d: want positive numbers", o.Batch, o.Hidden, o.Threads)
-	}
-	return nil
+	o.seeds = cmp.Or(o.seeds, 1)
+	return o, nil
 }
 
 // ladder runs the rungs and shows them.
 func ladder(ctx context.Context, args []string, out, errw io.Writer) error {
 	o, err := parse(args, errw)
-	if err == flag.ErrHelp {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -120,20 +85,11 @@ func ladder(ctx context.Context, args []string, out, errw io.Writer) error {
 	if err := show(out, o, done); err != nil {
 		return err
 	}
-	if o.chart != "" {
-		if err := draw(o.chart, o, done); err != nil {
-			return err
-		}
-		fmt.Fprintf(errw, "chart: %s\n", o.chart)
-	}
-	if o.html == "" {
-		return nil
-	}
-	if err := keep.write(o, done); err != nil {
+	err = row.Draw(errw, "chart", o.chart, func(path string) error { return draw(path, o, done) })
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(errw, "page: %s\n", o.html)
-	return nil
+	return row.Draw(errw, "page", o.html, func(path string) error { return keep.write(path, o, done) })
 }
 
 // tables gives what to run and show: for programs and for the hasty one table, for people all.

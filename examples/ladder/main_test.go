@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	os.Exit(m.Run())
 }
 
@@ -254,10 +254,10 @@ func TestMisuse(t *testing.T) {
 		{[]string{"-data", filepath.Join(empty, "missing")}, []string{"missing", "train-images"}},
 		{[]string{"-data", empty}, []string{empty, "train-images"}},
 		{[]string{"-model", "nothing"}, []string{`model "nothing"`, "want one of vit, mlp, gpt"}},
-		{[]string{"-batch", "-1"}, []string{"batch -1", "want positive"}},
+		{[]string{"-batch", "-1"}, []string{"-batch -1", "want 0 or more"}},
 		{[]string{"-batch", "20", "-rung", "micro-batches"}, []string{"batch 20", "want a multiple of 16"}},
 		{[]string{"-batch", "64000"}, []string{"batch 64000", "want at most 60000"}},
-		{[]string{"-steps", "-1"}, []string{"-1 steps"}},
+		{[]string{"-steps", "-1"}, []string{"-steps -1: want 0 or more"}},
 		{[]string{"quick"}, []string{`argument "quick"`, "-help"}},
 	} {
 		var out, errw bytes.Buffer

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -121,16 +120,4 @@ func text(ctx context.Context, c settings) (*problem, error) {
 			return m, m.Forward, nil
 		},
 	}, nil
-}
-
-// count tells how many rows of logits are highest at their label.
-func count(logits []float32, labels []int64) (right int) {
-	classes := len(logits) / len(labels)
-	for i, label := range labels {
-		r := logits[i*classes:][:classes]
-		if r[label] == slices.Max(r) {
-			right++
-		}
-	}
-	return right
 }

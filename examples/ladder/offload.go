@@ -20,6 +20,9 @@ func (j *job) openStore() (err error) {
 		return nil
 	}
 	j.store, err = offload.Open(offload.Config{Device: j.dev, Tier: offload.Disk, BlockBytes: 32 << 10, MinBytes: 4 << 10})
+	if err == nil {
+		j.ending.Add(j.store.Close)
+	}
 	return err
 }
 

@@ -47,7 +47,7 @@ func (r records) file(name string) string {
 }
 
 // write writes the page.
-func (r records) write(o options, done []climbed) error {
+func (r records) write(path string, o options, done []climbed) error {
 	var text bytes.Buffer
 	if err := tell(&text, o, done); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (r records) write(o options, done []climbed) error {
 	if err := report.WriteHTML(&html, page); err != nil {
 		return err
 	}
-	return os.WriteFile(o.html, html.Bytes(), 0o644)
+	return os.WriteFile(path, html.Bytes(), 0o644)
 }
 
 // record leaves a recording of one more update, which runs dry, if there is to be one: its events are those of a real one.

@@ -3,13 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/thimble-ml/thimble/amp"
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/data"
+	"github.com/thimble-ml/thimble/examples/internal/mnist"
 	"github.com/thimble-ml/thimble/examples/internal/row"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/nn"
@@ -53,11 +54,13 @@ type job struct {
 	epoch   *data.Epoch
 	loss    float64   // of the update
 	losses  []float64 // of all
+	ending  row.Cleanup
 }
 
 // run builds the model, predicts the peak, trains, and measures.
 func run(ctx context.Context, c settings, p *row.Progress) (r row.Row, err error) {
 	j := &job{settings: c}
+	defer func() { err = errors.Join(err, j.close()) }()
 	if err := j.load(ctx); err != nil {
 		return r, err
 	}
@@ -70,20 +73,14 @@ func run(ctx context.Context, c settings, p *row.Progress) (r row.Row, err error
 	if j.epoch, err = j.loader.Open(ctx, 0); err != nil {
 		return r, err
 	}
-	plan, err := j.sess.Plan(j.update, autograd.PlanConfig{})
-	if err != nil {
+	if err := r.PredictStep(j.sess, j.update); err != nil {
 		return r, err
 	}
-	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return int(a.Peak - b.Peak) })
-	r.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
-
-	ms, err := j.train(ctx, p)
-	if err != nil {
+	if r.StepMS, err = j.train(ctx, p); err != nil {
 		return r, err
 	}
 	r.Measure(j.dev.Stats())
-	r.RSS = meter.Peak()
-	r.StepMS, r.Loss = row.Num(ms), row.Num(j.ending())
+	r.RSS, r.Loss = meter.Peak(), row.Num(j.end())
 	if j.Accuracy && j.test != nil {
 		accuracy, err := j.accuracy(ctx)
 		if err != nil {
@@ -91,10 +88,7 @@ func run(ctx context.Context, c settings, p *row.Progress) (r row.Row, err error
 		}
 		r.Accuracy = row.Num(accuracy)
 	}
-	if err := j.record(ctx); err != nil {
-		return r, err
-	}
-	return r, j.close()
+	return r, j.record(ctx)
 }
 
 // load reads the data and fixes the number of updates.
@@ -122,10 +116,7 @@ func (j *job) load(ctx context.Context) (err error) {
 
 // start makes everything that lives for the whole training, counted on the device.
 func (j *job) start() (err error) {
-	if j.dev, err = memory.NewDevice(memory.Config{}); err != nil {
-		return err
-	}
-	if j.sess, err = autograd.New(autograd.Config{Device: j.dev, Seed: j.Seed, Workers: j.Threads, NoOverwrite: j.rung.buffers}); err != nil {
+	if j.dev, j.sess, err = row.Open(memory.Config{}, autograd.Config{Seed: j.Seed, Workers: j.Threads, NoOverwrite: j.rung.buffers}, &j.ending); err != nil {
 		return err
 	}
 	if err := j.openStore(); err != nil {
@@ -160,16 +151,9 @@ func (j *job) start() (err error) {
 func (j *job) updates() int { return j.problem.train.Len() / j.Batch }
 
 // close gives all back; what is still alive then is a leak, and an error.
-func (j *job) close() error {
-	if j.store != nil {
-		if err := j.store.Close(); err != nil {
-			return err
-		}
-	}
-	if err := j.sess.Close(); err != nil {
-		return err
-	}
-	return j.dev.Close()
+func (j *job) close() (err error) {
+	j.ending.Run(&err)
+	return err
 }
 
 // update is one training step: the same code runs dry and for real.
@@ -221,33 +205,30 @@ func (j *job) input(s *autograd.Scope, x *autograd.Value) *autograd.Value {
 }
 
 // train runs all steps and gives the median time of one, in milliseconds.
-func (j *job) train(ctx context.Context, p *row.Progress) (float64, error) {
-	j.dev.ResetPeak()
+func (j *job) train(ctx context.Context, p *row.Progress) (ms row.Number, err error) {
 	p.Start(j.rung.name, j.Steps)
-	var times []float64
+	var times row.Times
+	defer func() { j.epoch.Close() }()
 	for step := range j.Steps {
 		if at := step % j.updates(); at == 0 && step > 0 {
 			j.epoch.Close()
-			var err error
 			if j.epoch, err = j.loader.Open(ctx, step/j.updates()); err != nil {
-				return 0, err
+				return ms, err
 			}
 		}
 		start := time.Now()
 		if err := j.sess.Step(ctx, j.update); err != nil {
-			return 0, err
+			return ms, err
 		}
-		times = append(times, float64(time.Since(start).Microseconds())/1e3)
+		times.Since(start)
 		j.losses = append(j.losses, j.loss)
 		p.Step(step+1, j.loss)
 	}
-	j.epoch.Close()
-	slices.Sort(times)
-	return times[len(times)/2], nil
+	return times.Median(), nil
 }
 
-// ending is the mean loss of the last tenth of the updates.
-func (j *job) ending() float64 {
+// end is the mean loss of the last tenth of the updates.
+func (j *job) end() float64 {
 	sum, last := 0.0, j.losses[len(j.losses)-(len(j.losses)+9)/10:]
 	for _, loss := range last {
 		sum += loss
@@ -261,21 +242,7 @@ func (j *job) accuracy(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	right, seen := 0, 0
-	for batch, err := range tests.Epoch(ctx, 0) {
-		if err != nil {
-			return 0, err
-		}
-		err := j.sess.Step(ctx, func(s *autograd.Scope) error {
-			s = s.NoGrad().Eval()
-			logits := ops.Cast(s, j.forward(s, j.input(s, s.Input(batch.X))), tensor.Float32)
-			right += count(tensor.Data[float32](logits.Tensor()), tensor.Data[int64](batch.Y))
-			return nil
-		})
-		if err != nil {
-			return 0, err
-		}
-		seen += len(batch.Items)
-	}
-	return float64(right) / float64(seen), nil
+	return mnist.Accuracy(ctx, j.sess, tests, func(s *autograd.Scope, x *autograd.Value) *autograd.Value {
+		return ops.Cast(s, j.forward(s, j.input(s, x)), tensor.Float32)
+	})
 }

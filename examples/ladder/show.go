@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/thimble-ml/thimble"
@@ -22,7 +23,7 @@ func tell(out io.Writer, o options, done []climbed) error {
 	fmt.Fprintf(out, "%s; %s\n", titles[o.Model], thimble.Features())
 	for _, c := range done {
 		fmt.Fprintf(out, "\n%s:\n\n", c.title)
-		if err := row.Table(out, c.plain(), c.columns()...); err != nil {
+		if err := row.Table(out, c.rows, c.columns()...); err != nil {
 			return err
 		}
 		if n := c.rows[0].Seeds; n > 1 {
@@ -40,29 +41,30 @@ func tell(out io.Writer, o options, done []climbed) error {
 
 // draw draws the first table.
 func draw(path string, o options, done []climbed) error {
-	return row.Chart(path, titles[o.Model]+": peak memory of a training step", done[0].plain())
+	return row.Chart(path, titles[o.Model]+": peak memory of a training step", done[0].rows)
 }
 
 // columns are those that the ladder adds.
-func (c climbed) columns() (list []row.Column) {
+func (c climbed) columns() (list []row.Column[result]) {
 	if c.name == "stack" {
-		list = append(list, row.Column{Head: "of above", Cell: c.ofAbove})
+		list = append(list, row.Column[result]{Head: "of above", Cell: c.ofAbove})
 	}
 	if c.rows[0].Seeds > 1 {
-		list = append(list, row.Column{Head: fmt.Sprintf("%d seeds", c.rows[0].Seeds), Cell: c.spread})
+		list = append(list, row.Column[result]{Head: fmt.Sprintf("%d seeds", c.rows[0].Seeds), Cell: c.spread})
 	}
 	return list
 }
 
-// ofAbove is the peak in percent of the rung's that row i builds on.
-func (c climbed) ofAbove(i int) string {
+// ofAbove is the peak in percent of the rung's that the row builds on.
+func (c climbed) ofAbove(r result) string {
+	i := slices.IndexFunc(c.rungs, func(other rung) bool { return other.name == r.rung.name })
 	if i == 0 {
 		return "-"
 	}
 	above := under(c.rungs[:i])
-	for _, r := range c.rows[:i] {
-		if r.rung.name == above.name {
-			return fmt.Sprintf("%.1f%%", 100*float64(c.rows[i].Peak())/float64(r.Peak()))
+	for _, other := range c.rows[:i] {
+		if other.rung.name == above.name {
+			return fmt.Sprintf("%.1f%%", 100*float64(r.Peak())/float64(other.Peak()))
 		}
 	}
 	return "-"
@@ -70,13 +72,10 @@ func (c climbed) ofAbove(i int) string {
 
 // spread is the lowest and the highest accuracy of the seeds. A rung that is exact has had one: it has those of the rung
 // that it is added to.
-func (c climbed) spread(i int) string {
-	if c.rows[i].Seeds == 1 {
-		return "-"
-	}
-	low, ok := c.rows[i].AccuracyLow.Value()
-	high, _ := c.rows[i].AccuracyHigh.Value()
-	if !ok {
+func (c climbed) spread(r result) string {
+	low, ok := r.AccuracyLow.Value()
+	high, _ := r.AccuracyHigh.Value()
+	if !ok || r.Seeds == 1 {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f to %.2f%%", 100*low, 100*high)

@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 
@@ -35,30 +34,21 @@ type settings struct {
 }
 
 func parse(args []string, errw io.Writer) (c settings, err error) {
-	f := flag.NewFlagSet("mnist", flag.ContinueOnError)
-	f.SetOutput(errw)
-	f.StringVar(&c.data, "data", "", "folder of IDX files (default: MNIST from the Go module cache)")
-	f.IntVar(&c.epochs, "epochs", 3, "times to go through the training set")
-	f.IntVar(&c.batch, "batch", 128, "images an update")
-	f.Float64Var(&c.lr, "lr", 1e-3, "learning rate of AdamW")
-	f.Uint64Var(&c.seed, "seed", 1, "of weights and batches")
-	f.IntVar(&c.threads, "threads", 0, "workers (default: all processors)")
-	f.IntVar(&c.limit, "limit", 0, "use only the first images of the training set and of the test set (default: all)")
-	f.BoolVar(&c.json, "json", false, "print the figures as one JSON object on standard output, and nothing else there")
-	f.StringVar(&c.save, "save", "", "file to keep the state of the training in, written after each epoch")
+	f := row.NewFlags("mnist", errw)
+	f.Images(&c.data)
+	f.Int(&c.epochs, "epochs", 3, 1, "times to go through the training set")
+	f.Int(&c.batch, "batch", 128, 1, "images an update")
+	f.Positive(&c.lr, "lr", 1e-3, "learning rate of AdamW")
+	f.Run(&c.seed, "weights and batches", &c.threads)
+	f.Int(&c.limit, "limit", 0, 0, "use only the first images of the training set and of the test set (default: all)")
+	f.JSON(&c.json)
+	f.File(&c.save, "save", "", "file to keep the state of the training in, written after each epoch")
 	f.BoolVar(&c.resume, "resume", false, "go on from the state in the file of -save, with the same flags; -epochs may be more")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
-	switch {
-	case f.NArg() > 0:
-		return c, fmt.Errorf("mnist: argument %q: want flags only, see -help", f.Arg(0))
-	case c.epochs < 1 || c.batch < 1:
-		return c, fmt.Errorf("mnist: %d epochs, batch %d: want 1 or more", c.epochs, c.batch)
-	case c.resume && c.save == "":
+	if c.resume && c.save == "" {
 		return c, errors.New("mnist: -resume without -save: want the file to go on from")
-	case c.threads < 0 || c.limit < 0:
-		return c, fmt.Errorf("mnist: threads %d, limit %d: want positive numbers", c.threads, c.limit)
 	}
 	return c, nil
 }
@@ -81,9 +71,6 @@ type epoch struct {
 // mnist runs the program.
 func mnist(ctx context.Context, args []string, out, errw io.Writer) error {
 	c, err := parse(args, errw)
-	if err == flag.ErrHelp {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

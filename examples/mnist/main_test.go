@@ -79,11 +79,11 @@ func TestMisuse(t *testing.T) {
 	}{
 		{[]string{"-data", filepath.Join(empty, "missing")}, []string{"missing", "train-images"}},
 		{[]string{"-data", empty}, []string{empty, "train-images"}},
-		{[]string{"-epochs", "0"}, []string{"0 epochs", "want 1 or more"}},
+		{[]string{"-epochs", "0"}, []string{"-epochs 0", "want 1 or more"}},
 		{[]string{"-batch", "0"}, []string{"batch 0", "want 1 or more"}},
 		{[]string{"-limit", "100"}, []string{"batch 128", "want at most 100"}},
-		{[]string{"-limit", "-1"}, []string{"limit -1", "want positive"}},
-		{[]string{"-lr", "0", "-limit", "200"}, []string{"LR", "0"}},
+		{[]string{"-limit", "-1"}, []string{"-limit -1", "want 0 or more"}},
+		{[]string{"-lr", "0", "-limit", "200"}, []string{"-lr 0: want more than 0", "0"}},
 		{[]string{"-resume"}, []string{"-resume without -save"}},
 		{[]string{"fast"}, []string{`argument "fast"`, "-help"}},
 	} {

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -17,7 +14,6 @@ import (
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/optim"
-	"github.com/thimble-ml/thimble/tensor"
 	"github.com/thimble-ml/thimble/train"
 )
 
@@ -35,11 +31,13 @@ type trainer struct {
 	current *data.Batch // at work
 	loss    float64     // of the last update
 	figures *figures
+	ending  row.Cleanup
 }
 
 // run predicts the peak, trains, tests after each epoch, and measures.
 func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f figures, err error) {
 	t := &trainer{settings: c, figures: &f}
+	defer t.ending.Run(&err)
 	if err := t.load(ctx); err != nil {
 		return f, err
 	}
@@ -60,7 +58,7 @@ func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f fig
 			return f, err
 		}
 		trained += time.Since(start)
-		accuracy, err := t.accuracy(ctx)
+		accuracy, err := images.Accuracy(ctx, t.sess, t.tests, t.model.Forward)
 		if err != nil {
 			return f, err
 		}
@@ -76,36 +74,25 @@ func run(ctx context.Context, c settings, p *row.Progress, out io.Writer) (f fig
 	f.Measure(t.dev.Stats())
 	f.Steps = len(f.Epochs) * (t.train.N / c.batch)
 	f.StepMS = row.Num(trained.Seconds() * 1e3 / float64(f.Steps))
-	return f, errors.Join(f.Check(), t.close())
+	return f, f.Check()
 }
 
 func (t *trainer) load(ctx context.Context) (err error) {
 	if t.train, t.test, err = images.Load(ctx, t.data); err != nil {
 		return err
 	}
-	t.train, t.test = first(t.train, t.limit), first(t.test, t.limit)
+	if t.limit > 0 {
+		t.train, t.test = images.Part(t.train, 0, min(t.limit, t.train.N)), images.Part(t.test, 0, min(t.limit, t.test.N))
+	}
 	if t.batch > t.train.N {
-		return fmt.Errorf("mnist: batch %d: want at most %d, the images of the training set", t.batch, t.train.N)
+		return fmt.Errorf("mnist: -batch %d: want at most %d, the images of the training set", t.batch, t.train.N)
 	}
 	return nil
 }
 
-// first is the first n images; 0: all.
-func first(im *data.Images, n int) *data.Images {
-	if n == 0 || n >= im.N {
-		return im
-	}
-	some := *im
-	some.N, some.X, some.Y = n, im.X[:n*im.H*im.W], im.Y[:n]
-	return &some
-}
-
 // build makes all that lives for the whole training.
 func (t *trainer) build() (err error) {
-	if t.dev, err = memory.NewDevice(memory.Config{}); err != nil {
-		return err
-	}
-	if t.sess, err = autograd.New(autograd.Config{Device: t.dev, Seed: t.seed, Workers: t.threads}); err != nil {
+	if t.dev, t.sess, err = row.Open(memory.Config{}, autograd.Config{Seed: t.seed, Workers: t.threads}, &t.ending); err != nil {
 		return err
 	}
 	h, w := t.train.H, t.train.W
@@ -116,25 +103,11 @@ func (t *trainer) build() (err error) {
 		return err
 	}
 	norm := t.train.Norm()
-	if t.loader, err = t.loaderOf(t.train, norm, data.LoaderConfig{Batch: t.batch, Shuffle: true, Seed: t.seed, DropLast: true}); err != nil {
+	if t.loader, err = images.Loader(t.dev, t.train, norm, data.LoaderConfig{Batch: t.batch, Shuffle: true, Seed: t.seed, DropLast: true}); err != nil {
 		return err
 	}
-	t.tests, err = t.loaderOf(t.test, norm, data.LoaderConfig{Batch: t.batch})
+	t.tests, err = images.Loader(t.dev, t.test, norm, data.LoaderConfig{Batch: t.batch})
 	return err
-}
-
-// loaderOf makes batches of images: [B 1 H W] and [B].
-func (t *trainer) loaderOf(im *data.Images, norm data.Norm, cfg data.LoaderConfig) (*data.Loader, error) {
-	ds, err := im.Dataset(norm)
-	if err != nil {
-		return nil, err
-	}
-	return data.NewLoader(t.dev, ds, cfg)
-}
-
-// close gives all back; what is still alive then is a leak, and an error.
-func (t *trainer) close() error {
-	return errors.Join(t.sess.Close(), t.dev.Close())
 }
 
 // update is one training step: the same code runs dry and for real.
@@ -181,18 +154,6 @@ func (t *trainer) resumed(out io.Writer) error {
 	return nil
 }
 
-// predict runs an update dry, with the first batch at hand, and measures from there on.
-func (t *trainer) predict() error {
-	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
-	if err != nil {
-		return err
-	}
-	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
-	t.figures.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
-	t.dev.ResetPeak()
-	return nil
-}
-
 // epoch goes through the training set in the order of epoch n, without the rest that fills no batch, and gives the mean
 // loss.
 func (t *trainer) epoch(ctx context.Context, n int, p *row.Progress) (mean float64, err error) {
@@ -204,7 +165,7 @@ func (t *trainer) epoch(ctx context.Context, n int, p *row.Progress) (mean float
 		}
 		t.current = batch
 		if t.figures.PredictedPeak == nil {
-			if err := t.predict(); err != nil {
+			if err := t.figures.PredictStep(t.sess, t.update); err != nil {
 				return 0, err
 			}
 		}
@@ -215,28 +176,4 @@ func (t *trainer) epoch(ctx context.Context, n int, p *row.Progress) (mean float
 		p.Step(batch.Index+1, t.loss)
 	}
 	return mean, nil
-}
-
-// accuracy is the share of test images whose class has the highest logit.
-func (t *trainer) accuracy(ctx context.Context) (float64, error) {
-	right := 0
-	for batch, err := range t.tests.Epoch(ctx, 0) {
-		if err != nil {
-			return 0, err
-		}
-		err := t.sess.Step(ctx, func(s *autograd.Scope) error {
-			logits := tensor.Data[float32](t.model.Forward(s.NoGrad().Eval(), s.Input(batch.X)).Tensor())
-			for i, label := range tensor.Data[int64](batch.Y) {
-				r := logits[i*t.train.Classes:][:t.train.Classes]
-				if r[label] == slices.Max(r) {
-					right++
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
-	return float64(right) / float64(t.test.N), nil
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/thimble-ml/thimble/examples/internal/row"
 )
 
 // TestDocs: the arenas that docs/design.md names are those of the defaults.
@@ -15,7 +17,7 @@ func TestDocs(t *testing.T) {
 	o, err := parse(nil, &bytes.Buffer{})
 	require.NoError(t, err)
 	mib := map[string]any{}
-	for _, name := range names() {
+	for _, name := range row.Names(tierRows) {
 		arena, err := o.predict(name)
 		require.NoError(t, err)
 		mib[name] = fmt.Sprintf("%.1f", float64(arena)/(1<<20))

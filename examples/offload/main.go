@@ -11,13 +11,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/thimble-ml/thimble"
 	"github.com/thimble-ml/thimble/examples/internal/row"
@@ -25,17 +21,8 @@ import (
 )
 
 func main() {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	row.Main(tiers)
-}
-
-// serve runs one row in the child process.
-func serve(ctx context.Context, config string, p *row.Progress) (any, error) {
-	var c settings
-	if err := json.Unmarshal([]byte(config), &c); err != nil {
-		return nil, err
-	}
-	return run(ctx, c, p)
 }
 
 // figures are a row.
@@ -62,50 +49,26 @@ type options struct {
 }
 
 func parse(args []string, errw io.Writer) (o options, err error) {
-	f := flag.NewFlagSet("offload", flag.ContinueOnError)
-	f.SetOutput(errw)
-	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
-	f.StringVar(&o.chart, "chart", "offload.png", "where to draw the chart; empty: nowhere")
-	f.StringVar(&o.timeline, "timeline", "offload-timeline.png", "where to draw a step of all-disk; empty: nowhere")
-	f.StringVar(&o.only, "row", "", "run this row only: "+strings.Join(names(), ", "))
-	f.IntVar(&o.limit, "limit", 0, "MiB of the device (default: what every tier fits in)")
-	f.StringVar(&o.Dir, "dir", "", "folder for the files (default: the system's for temporary files, which should not be in memory)")
-	f.IntVar(&o.Batch, "batch", 8, "sequences an update")
-	f.IntVar(&o.Context, "context", 256, "tokens a sequence")
-	f.IntVar(&o.Layers, "layers", 6, "blocks")
-	f.IntVar(&o.Dim, "dim", 384, "channels, a multiple of 64")
-	f.IntVar(&o.Steps, "steps", 3, "updates a row")
-	f.Int64Var(&o.Block, "block", 1024, "KiB of each of the 8 pieces that transfers pass through")
-	f.Uint64Var(&o.Seed, "seed", 1, "of weights and batches")
-	f.IntVar(&o.Threads, "threads", 0, "workers (default: all processors)")
-	if err := f.Parse(args); err != nil {
-		return o, err
-	}
-	return o, o.check(f.Args())
-}
-
-func (o options) check(rest []string) error {
-	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("offload: argument %q: want flags only, see -help", rest[0])
-	case o.only != "" && !slices.Contains(names(), o.only):
-		return fmt.Errorf("offload: row %q: want one of %s", o.only, strings.Join(names(), ", "))
-	case o.Batch < 1 || o.Context < 1 || o.Layers < 1 || o.Steps < 1 || o.Threads < 0 || o.limit < 0:
-		return fmt.Errorf("offload: batch %d, context %d, layers %d, steps %d, threads %d, limit %d: want positive numbers", o.Batch, o.Context, o.Layers, o.Steps, o.Threads, o.limit)
-	case o.Block < 4 || o.Block%4 != 0:
-		return fmt.Errorf("offload: block %d KiB: want a multiple of 4", o.Block)
-	case o.Dim < 64 || o.Dim%64 != 0:
-		return fmt.Errorf("offload: dim %d: want a multiple of 64, the size of a head", o.Dim)
-	}
-	return nil
+	f := row.NewFlags("offload", errw)
+	f.JSON(&o.json)
+	f.Chart(&o.chart, "offload.png")
+	f.File(&o.timeline, "timeline", "offload-timeline.png", "where to draw a step of all-disk; empty: nowhere")
+	f.OneOf(&o.only, "row", "", row.Names(tierRows), "run this row only")
+	f.Int(&o.limit, "limit", 0, 0, "MiB of the device (default: what every tier fits in)")
+	f.Folder(&o.Dir, "dir", "folder for the files (default: the system's for temporary files, which should not be in memory)")
+	f.Int(&o.Batch, "batch", 8, 1, "sequences an update")
+	f.Int(&o.Context, "context", 256, 1, "tokens a sequence")
+	f.Int(&o.Layers, "layers", 6, 1, "blocks")
+	f.Multiple(&o.Dim, "dim", 384, head, "channels")
+	f.Int(&o.Steps, "steps", 3, 1, "updates a row")
+	f.Multiple(&o.Block, "block", 1024, 4, "KiB of each of the 8 pieces that transfers pass through")
+	f.Run(&o.Seed, "weights and batches", &o.Threads)
+	return o, f.Parse(args)
 }
 
 // tiers runs the rows and shows them.
 func tiers(ctx context.Context, args []string, out, errw io.Writer) error {
 	o, err := parse(args, errw)
-	if err == flag.ErrHelp {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -131,8 +94,8 @@ func (o *options) findLimit() error {
 	if o.Limit > 0 {
 		return nil
 	}
-	for _, name := range names()[1:] {
-		arena, err := o.predict(name)
+	for _, t := range tierRows[1:] {
+		arena, err := o.predict(t.name)
 		if err != nil {
 			return err
 		}
@@ -160,30 +123,19 @@ func (o options) runsOut(ctx context.Context, errw io.Writer) error {
 
 // all runs each row in a fresh process. They must have the same loss.
 func all(ctx context.Context, o options, errw io.Writer) (rows []figures, lanes []row.Lane, err error) {
-	todo := names()
+	todo := row.Names(tierRows)
 	if o.only != "" {
 		todo = []string{o.only}
 	}
 	p := row.NewProgress(errw, len(todo))
-	for _, name := range todo {
-		c := o.settings
-		c.Row = name
-		config, err := json.Marshal(c)
+	for _, o.Row = range todo {
+		m, err := row.Measure[measured](ctx, p, o.Row, o.settings)
 		if err != nil {
 			return nil, nil, err
 		}
-		p.Start(name, 0)
-		var m measured
-		if err := row.RunChild(ctx, string(config), &m, p); err != nil {
-			return nil, nil, err
-		}
-		if err := m.Check(); err != nil {
-			return nil, nil, err
-		}
-		p.Done(m.Row)
 		rows, lanes = append(rows, m.figures), m.Lanes
 		if rows[0].Loss != m.Loss {
-			return nil, nil, fmt.Errorf("offload: row %s has another loss than %s", name, rows[0].Name)
+			return nil, nil, fmt.Errorf("offload: row %s has another loss than %s", o.Row, rows[0].Name)
 		}
 	}
 	return rows, lanes, nil
@@ -194,33 +146,21 @@ func show(out io.Writer, o options, rows []figures) error {
 		return row.WriteJSON(out, rows)
 	}
 	fmt.Fprintf(out, "GPT of %d blocks of %d channels, %d sequences of %d tokens, device limit %s; %s\n\n", o.Layers, o.Dim, o.Batch, o.Context, row.Bytes(o.Limit), thimble.Features())
-	return row.Table(out, plain(rows),
-		row.Column{Head: "host", Cell: func(i int) string { return row.Bytes(rows[i].Host) }},
-		row.Column{Head: "disk", Cell: func(i int) string { return row.Bytes(rows[i].Disk) }},
-		row.Column{Head: "stall", Cell: func(i int) string { return rows[i].Stall.Format(0, "ms") }})
-}
-
-func plain(rows []figures) (list []row.Row) {
-	for _, f := range rows {
-		list = append(list, f.Row)
-	}
-	return list
+	return row.Table(out, rows,
+		row.Column[figures]{Head: "host", Cell: func(f figures) string { return row.Bytes(f.Host) }},
+		row.Column[figures]{Head: "disk", Cell: func(f figures) string { return row.Bytes(f.Disk) }},
+		row.Column[figures]{Head: "stall", Cell: func(f figures) string { return f.Stall.Format(0, "ms") }})
 }
 
 // draw draws the peaks, and the last row's last step.
 func (o options) draw(rows []figures, lanes []row.Lane, errw io.Writer) error {
-	if o.chart != "" {
-		if err := row.Chart(o.chart, "Peak memory of one training step, GPT of 10.8 million parameters", plain(rows)); err != nil {
-			return err
-		}
-		fmt.Fprintf(errw, "chart: %s\n", o.chart)
-	}
-	if o.timeline == "" || len(lanes) == 0 {
-		return nil
-	}
-	if err := row.Timeline(o.timeline, "One step of "+rows[len(rows)-1].Name, lanes); err != nil {
+	err := row.Draw(errw, "chart", o.chart, func(path string) error {
+		return row.Chart(path, "Peak memory of one training step, GPT of 10.8 million parameters", rows)
+	})
+	if err != nil || len(lanes) == 0 {
 		return err
 	}
-	fmt.Fprintf(errw, "timeline: %s\n", o.timeline)
-	return nil
+	return row.Draw(errw, "timeline", o.timeline, func(path string) error {
+		return row.Timeline(path, "One step of "+rows[len(rows)-1].Name, lanes)
+	})
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	os.Exit(m.Run())
 }
 
@@ -45,7 +45,7 @@ func TestRows(t *testing.T) {
 	require.Len(t, rows, len(tierRows))
 	base := rows[0]
 	for i, f := range rows {
-		require.Equal(t, names()[i], f.Name)
+		require.Equal(t, tierRows[i].name, f.Name)
 		require.Equal(t, *f.PredictedPeak, *f.MeasuredPeak, f.Name)
 		require.Equal(t, base.Loss, f.Loss, f.Name)
 		require.Equal(t, f.Name == "activations-host", f.Host > 0, f.Name)
@@ -83,9 +83,9 @@ func TestMisuse(t *testing.T) {
 		texts []string
 	}{
 		{[]string{"-row", "nothing"}, []string{`row "nothing"`, "want one of none, activations-host"}},
-		{[]string{"-batch", "0"}, []string{"batch 0", "want positive"}},
+		{[]string{"-batch", "0"}, []string{"-batch 0", "want 1 or more"}},
 		{[]string{"-dim", "100"}, []string{"dim 100", "multiple of 64"}},
-		{[]string{"-block", "3"}, []string{"block 3 KiB", "multiple of 4"}},
+		{[]string{"-block", "3"}, []string{"-block 3", "multiple of 4"}},
 		{[]string{"quick"}, []string{`argument "quick"`, "-help"}},
 		{[]string{"-dir", "/nowhere/at/all"}, []string{"/nowhere/at/all", "want an existing folder"}},
 	} {

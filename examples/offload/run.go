@@ -1,11 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/thimble-ml/thimble/autograd"
@@ -36,12 +33,7 @@ var tierRows = []tier{
 	{name: "all-disk", to: offload.Disk, activations: true, state: true, all: true},
 }
 
-func names() (list []string) {
-	for _, t := range tierRows {
-		list = append(list, t.name)
-	}
-	return list
-}
+func (t tier) String() string { return t.name }
 
 // parameters tells whether parameters and gradients leave.
 func (t tier) parameters() bool { return t.to != offload.Keep && !t.activations && !t.state || t.all }
@@ -52,13 +44,16 @@ type settings struct {
 	Batch, Context, Layers, Dim int
 	Steps                       int
 	Limit                       int64 // bytes of the device, for all rows but none
-	Block                       int64 // KiB of a piece of the ring
+	Block                       int   // KiB of a piece of the ring
 	Seed                        uint64
 	Threads                     int
 	Dir                         string
 }
 
-const vocabulary = 65
+const (
+	vocabulary = 65
+	head       = 64 // channels of one
+)
 
 // trainer is a row at work.
 type trainer struct {
@@ -74,81 +69,79 @@ type trainer struct {
 
 	phases    []time.Time // when forward, backward, update began, and the end
 	transfers []offload.Transfer
+	ending    row.Cleanup
 }
 
 // run predicts the peak, trains and measures.
 func run(ctx context.Context, c settings, p *row.Progress) (m measured, err error) {
 	t := &trainer{settings: c}
+	defer t.ending.Run(&err)
 	meter := row.StartResident()
 	device := memory.Config{Limit: c.Limit}
 	if c.Row == none {
 		device.Limit = 0
 	}
 	if err := t.build(device); err != nil {
-		return m, errors.Join(err, t.close())
+		return m, err
 	}
-	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
-	if err != nil {
-		return m, errors.Join(err, t.close())
+	if err := m.PredictStep(t.sess, t.update); err != nil {
+		return m, err
 	}
-	worst := slices.MaxFunc(plan.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
 	m.Name, m.Steps = c.Row, c.Steps
-	m.Predict(plan.Peak(), plan.Arena(), worst.ByKind)
 	times, stalls, err := t.train(ctx, p)
 	if err != nil {
-		return m, errors.Join(err, t.close())
+		return m, err
 	}
 	m.Measure(t.dev.Stats())
-	m.RSS, m.StepMS, m.Loss, m.Stall = meter.Peak(), row.Num(median(times)), row.Num(t.loss), row.Num(median(stalls))
+	m.RSS, m.StepMS, m.Loss, m.Stall = meter.Peak(), times.Median(), row.Num(t.loss), row.Num(0)
 	if t.store != nil {
 		st := t.store.Stats()
-		m.Host, m.Disk = st.HostPeak, st.DiskPeak
+		m.Host, m.Disk, m.Stall = st.HostPeak, st.DiskPeak, stalls.Median()
 	}
 	m.Lanes = t.lanes()
-	return m, t.close()
+	return m, nil
 }
 
 // attempt trains a step under the limit in this process.
-func attempt(ctx context.Context, c settings) error {
+func attempt(ctx context.Context, c settings) (err error) {
 	t := &trainer{settings: c}
-	err := t.build(memory.Config{Limit: c.Limit})
-	if err == nil {
-		err = t.sess.Step(ctx, t.update)
+	defer t.ending.Run(&err)
+	if err := t.build(memory.Config{Limit: c.Limit}); err != nil {
+		return err
 	}
-	return errors.Join(err, t.close())
+	return t.sess.Step(ctx, t.update)
 }
 
 // predict is the arena that a row needs, by a dry run on a device without bytes.
-func (c settings) predict(name string) (int64, error) {
+func (c settings) predict(name string) (arena int64, err error) {
 	c.Row = name
 	t := &trainer{settings: c}
-	err := t.build(memory.Config{Virtual: true})
-	arena := int64(0)
-	if err == nil {
-		arena = t.dev.Stats().ArenaPeak
-		var plan *autograd.Plan
-		if plan, err = t.sess.Plan(t.update, autograd.PlanConfig{}); err == nil {
-			arena = max(arena, plan.Arena())
-		}
+	defer t.ending.Run(&err)
+	if err := t.build(memory.Config{Virtual: true}); err != nil {
+		return 0, err
 	}
-	return arena, errors.Join(err, t.close())
+	plan, err := t.sess.Plan(t.update, autograd.PlanConfig{})
+	if err != nil {
+		return 0, err
+	}
+	return max(t.dev.Stats().ArenaPeak, plan.Arena()), nil
 }
 
 // build makes all that lives for the whole training.
 func (t *trainer) build(device memory.Config) (err error) {
-	t.tier = tierRows[slices.Index(names(), t.Row)]
-	if t.dev, err = memory.NewDevice(device); err != nil {
+	if t.tier, err = row.Find("offload: row", t.Row, tierRows); err != nil {
 		return err
 	}
-	if t.sess, err = autograd.New(autograd.Config{Device: t.dev, Seed: t.Seed, Workers: t.Threads}); err != nil {
+	if t.dev, t.sess, err = row.Open(device, autograd.Config{Seed: t.Seed, Workers: t.Threads}, &t.ending); err != nil {
 		return err
 	}
 	if t.tier.to != offload.Keep {
-		block := t.Block << 10
+		block := int64(t.Block) << 10
 		t.store, err = offload.Open(offload.Config{Device: t.dev, Tier: t.tier.to, Dir: t.Dir, Trace: t.note, BlockBytes: block, MinBytes: block / 16})
 		if err != nil {
 			return err
 		}
+		t.ending.Add(t.store.Close)
 	}
 	if err := t.sess.BuildIn(t.home(), t.makeModel); err != nil {
 		return err
@@ -172,16 +165,15 @@ func (t *trainer) home() autograd.Home {
 }
 
 func (t *trainer) makeModel() (err error) {
-	t.model, err = nn.NewGPT(t.sess, nn.GPTConfig{Vocab: vocabulary, Context: t.Context, Dim: t.Dim, Heads: t.Dim / 64, Layers: t.Layers})
+	t.model, err = nn.NewGPT(t.sess, nn.GPTConfig{Vocab: vocabulary, Context: t.Context, Dim: t.Dim, Heads: t.Dim / head, Layers: t.Layers})
 	return err
 }
 
 // makeBatch draws tokens at random, the same in every row.
 func (t *trainer) makeBatch() (err error) {
-	site, ids := memory.Site{Op: "batch"}, tensor.Of(tensor.Int64, t.Batch, t.Context)
 	draw := rand.New(rand.NewPCG(t.Seed, 0))
 	for _, b := range []**tensor.Tensor{&t.x, &t.y} {
-		if *b, err = tensor.New(t.dev, memory.Input, site, ids); err != nil {
+		if *b, err = row.Input(t.dev, tensor.Of(tensor.Int64, t.Batch, t.Context), &t.ending); err != nil {
 			return err
 		}
 		tokens := tensor.Data[int64](*b)
@@ -190,26 +182,6 @@ func (t *trainer) makeBatch() (err error) {
 		}
 	}
 	return nil
-}
-
-// close gives back what there is; what is still alive then is a leak, and an error.
-func (t *trainer) close() error {
-	var errs []error
-	for _, b := range []*tensor.Tensor{t.x, t.y} {
-		if b != nil {
-			b.Release()
-		}
-	}
-	if t.store != nil {
-		errs = append(errs, t.store.Close())
-	}
-	if t.sess != nil {
-		errs = append(errs, t.sess.Close())
-	}
-	if t.dev != nil {
-		errs = append(errs, t.dev.Close())
-	}
-	return errors.Join(errs...)
 }
 
 // update is one training step: the same code runs dry and for real.
@@ -234,8 +206,7 @@ func (t *trainer) update(s *autograd.Scope) error {
 }
 
 // train runs all steps and gives what each took, and how long it waited for transfers.
-func (t *trainer) train(ctx context.Context, p *row.Progress) (times, stalls []time.Duration, err error) {
-	t.dev.ResetPeak()
+func (t *trainer) train(ctx context.Context, p *row.Progress) (times, stalls row.Times, err error) {
 	p.Start(t.Row, t.Steps)
 	for i := range t.Steps {
 		var before time.Duration
@@ -247,22 +218,13 @@ func (t *trainer) train(ctx context.Context, p *row.Progress) (times, stalls []t
 		if err := t.sess.Step(ctx, t.update); err != nil {
 			return nil, nil, err
 		}
-		times = append(times, time.Since(start))
+		times.Since(start)
 		if t.store != nil {
 			stalls = append(stalls, t.store.Stats().Stall-before)
 		}
 		p.Step(i+1, t.loss)
 	}
 	return times, stalls, nil
-}
-
-// median is in milliseconds; not a number, if there is nothing.
-func median(list []time.Duration) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	slices.Sort(list)
-	return float64(list[len(list)/2].Microseconds()) / 1e3
 }
 
 // note keeps the transfers of a step.

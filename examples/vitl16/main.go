@@ -14,8 +14,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -28,17 +26,8 @@ import (
 )
 
 func main() {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	row.Main(vitl16)
-}
-
-// serve takes one rung's real step in the child process.
-func serve(ctx context.Context, config string, p *row.Progress) (any, error) {
-	var c settings
-	if err := json.Unmarshal([]byte(config), &c); err != nil {
-		return nil, err
-	}
-	return run(ctx, c, p)
 }
 
 // figures are a row.
@@ -67,43 +56,25 @@ type options struct {
 var reals = []string{"fit", "none", "all"}
 
 func parse(args []string, errw io.Writer) (o options, err error) {
-	f := flag.NewFlagSet("vitl16", flag.ContinueOnError)
-	f.SetOutput(errw)
-	f.BoolVar(&o.json, "json", false, "print the rows as JSON on standard output, and nothing else there")
-	f.StringVar(&o.chart, "chart", "vitl16.png", "where to draw the chart; empty: nowhere")
-	f.StringVar(&o.Rung, "rung", "", "this rung only")
-	f.StringVar(&o.real, "real", reals[0], "which rungs take a real step: fit (what memory and -for allow, the smallest first), none or all")
+	f := row.NewFlags("vitl16", errw)
+	f.JSON(&o.json)
+	f.Chart(&o.chart, "vitl16.png")
+	f.OneOf(&o.Rung, "rung", "", row.Names(all()), "this rung only")
+	f.OneOf(&o.real, "real", reals[0], reals, "which rungs take a real step (fit: what memory and -for allow, the smallest first)")
 	f.DurationVar(&o.time, "for", time.Minute, "no real step starts after this time")
 	f.Float64Var(&o.memory, "memory", 0, "GB at hand for real steps (default: what the system says, else 4)")
-	f.StringVar(&o.Dir, "dir", "", "folder for the files (default: the system's for temporary files, which should not be in memory)")
-	f.IntVar(&o.Image, "image", article.Image, "height and width, a multiple of 16")
-	f.IntVar(&o.Dim, "dim", article.Dim, "channels, a multiple of 64")
-	f.IntVar(&o.Layers, "layers", article.Layers, "blocks")
-	f.Uint64Var(&o.Seed, "seed", 1, "of weights and images")
-	f.IntVar(&o.Threads, "threads", 0, "workers (default: all processors)")
+	f.Folder(&o.Dir, "dir", "folder for the files (default: the system's for temporary files, which should not be in memory)")
+	f.Multiple(&o.Image, "image", article.Image, patch, "height and width")
+	f.Multiple(&o.Dim, "dim", article.Dim, head, "channels")
+	f.Int(&o.Layers, "layers", article.Layers, 1, "blocks")
+	f.Run(&o.Seed, "weights and images", &o.Threads)
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	return o, o.check(f.Args())
-}
-
-func (o options) check(rest []string) error {
-	switch {
-	case len(rest) > 0:
-		return fmt.Errorf("vitl16: argument %q: want flags only, see -help", rest[0])
-	case !slices.Contains(reals, o.real):
-		return fmt.Errorf("vitl16: real %q: want fit, none or all", o.real)
-	case o.Image < patch || o.Image%patch != 0:
-		return fmt.Errorf("vitl16: image %d: want a multiple of %d, the size of a patch", o.Image, patch)
-	case o.Dim < head || o.Dim%head != 0:
-		return fmt.Errorf("vitl16: dim %d: want a multiple of %d, the size of a head", o.Dim, head)
-	case o.Layers < 1 || o.Threads < 0 || !(o.memory >= 0):
-		return fmt.Errorf("vitl16: layers %d, threads %d, memory %g: want positive numbers", o.Layers, o.Threads, o.memory)
-	case o.Rung != "":
-		_, err := find(o.Rung)
-		return err
+	if !(o.memory >= 0) {
+		return o, fmt.Errorf("vitl16: -memory %g: want GB, or 0 for what the system says", o.memory)
 	}
-	return nil
+	return o, nil
 }
 
 // vitl16 runs the program.
@@ -116,14 +87,12 @@ func vitl16(ctx context.Context, args []string, out, errw io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := show(out, o, rows); err != nil || o.chart == "" {
+	if err := show(out, o, rows); err != nil {
 		return err
 	}
-	if err := row.Chart(o.chart, "Peak memory of one training step, ViT-L/16 on 224 x 224", bars(rows)); err != nil {
-		return err
-	}
-	fmt.Fprintf(errw, "chart: %s\n", o.chart)
-	return nil
+	return row.Draw(errw, "chart", o.chart, func(path string) error {
+		return row.Chart(path, "Peak memory of one training step, ViT-L/16 on 224 x 224", bars(rows))
+	})
 }
 
 // climb predicts all rungs, then takes the real steps.
@@ -188,13 +157,9 @@ func (o options) atHand() float64 {
 // confirm takes the real step in a fresh process.
 func (f *figures) confirm(ctx context.Context, c settings, p *row.Progress) error {
 	c.Rung = f.Name
-	config, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
 	var m measured
 	p.Start(f.Name, 0)
-	if err := row.RunChild(ctx, string(config), &m, p); err != nil {
+	if err := row.RunChild(ctx, p, f.Name, c, &m); err != nil {
 		return err
 	}
 	f.Measure(m.Stats)
@@ -213,7 +178,7 @@ func show(out io.Writer, o options, rows []figures) error {
 			continue
 		}
 		fmt.Fprintf(out, "\n%s:\n\n", t.title)
-		if err := row.Table(out, plain(list), columns(list, rows[0].planned)...); err != nil {
+		if err := row.Table(out, list, columns(rows[0].planned)...); err != nil {
 			return err
 		}
 		fmt.Fprintln(out)
@@ -240,28 +205,23 @@ func (t table) pick(rows []figures) (list []figures) {
 }
 
 // columns are what the table shows beside those that all examples have. Comparisons are of arenas by dry runs.
-func columns(list []figures, base int64) []row.Column {
-	gb := func(n int64) row.Number { return row.Num(float64(n) / 1e9) }
-	published := func(i int) float64 {
-		if p := list[i].Published; p != nil {
-			return float64(*p)
-		}
-		return math.NaN()
-	}
-	return []row.Column{
-		{Head: "ms/image", Cell: func(i int) string { return list[i].Image.Format(0, "") }},
-		{Head: "GB", Cell: func(i int) string { return gb(list[i].planned).Format(3, "") }},
-		{Head: "published", Cell: func(i int) string { return row.Num(published(i)/1e9).Format(2, "") }},
-		{Head: "of theirs", Cell: func(i int) string { return row.Num(100*float64(list[i].planned)/published(i)).Format(0, "%") }},
-		{Head: "less", Cell: func(i int) string { return row.Num(float64(base)/float64(list[i].planned)).Format(1, "x") }},
+func columns(base int64) []row.Column[figures] {
+	gb := func(n float64) row.Number { return row.Num(n / 1e9) }
+	return []row.Column[figures]{
+		{Head: "ms/image", Cell: func(f figures) string { return f.Image.Format(0, "") }},
+		{Head: "GB", Cell: func(f figures) string { return gb(float64(f.planned)).Format(3, "") }},
+		{Head: "published", Cell: func(f figures) string { return gb(f.published()).Format(2, "") }},
+		{Head: "of theirs", Cell: func(f figures) string { return row.Num(100*float64(f.planned)/f.published()).Format(0, "%") }},
+		{Head: "less", Cell: func(f figures) string { return row.Num(float64(base)/float64(f.planned)).Format(1, "x") }},
 	}
 }
 
-func plain(rows []figures) (list []row.Row) {
-	for _, f := range rows {
-		list = append(list, f.Row)
+// published is what the article measured, or not a number.
+func (f figures) published() float64 {
+	if f.Published == nil {
+		return math.NaN()
 	}
-	return list
+	return float64(*f.Published)
 }
 
 // bars are the rows with the published figures between them.

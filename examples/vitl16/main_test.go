@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/rungs.json anew")
 
 func TestMain(m *testing.M) {
-	row.ServeChild(serve)
+	row.ServeChild(run)
 	os.Exit(m.Run())
 }
 
@@ -189,10 +189,10 @@ func TestMisuse(t *testing.T) {
 		texts []string
 	}{
 		{[]string{"-rung", "nothing"}, []string{`rung "nothing"`, "want one of baseline, mixed-fp16"}},
-		{[]string{"-real", "some"}, []string{`real "some"`, "want fit, none or all"}},
+		{[]string{"-real", "some"}, []string{`real "some"`, "want one of fit, none, all"}},
 		{[]string{"-image", "100"}, []string{"image 100", "multiple of 16"}},
 		{[]string{"-dim", "100"}, []string{"dim 100", "multiple of 64"}},
-		{[]string{"-layers", "0"}, []string{"layers 0", "want positive"}},
+		{[]string{"-layers", "0"}, []string{"-layers 0", "want 1 or more"}},
 		{[]string{"quick"}, []string{`argument "quick"`, "-help"}},
 		{[]string{"-image", "32", "-dim", "64", "-layers", "1", "-real", "all", "-rung", "fp32-on-disk", "-dir", "/nowhere/at/all"}, []string{"/nowhere/at/all", "want an existing folder"}},
 	} {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/thimble-ml/thimble/amp"
@@ -51,12 +50,13 @@ type trainer struct {
 	window *train.Window
 	micro  int            // micro-batches of an update
 	x, y   *tensor.Tensor // [micro 3 H W], [micro]
+	ending row.Cleanup
 }
 
 // predict is the rung's update, and its parameters, by a dry run on a device without bytes.
 func predict(c settings, r rung) (f figures, err error) {
 	t := &trainer{settings: c, rung: r, micro: r.windows()}
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer t.ending.Run(&err)
 	if err := t.build(memory.Config{Virtual: true}); err != nil {
 		return f, err
 	}
@@ -85,12 +85,12 @@ type measured struct {
 // run takes one real step of at most two micro-batches: the second finds the gradients of the first, as all later ones do,
 // so that the peak is that of the whole update. The pictures are noise, the same in every rung.
 func run(ctx context.Context, c settings, p *row.Progress) (m measured, err error) {
-	r, err := find(c.Rung)
+	r, err := row.Find("vitl16: rung", c.Rung, all())
 	if err != nil {
 		return m, err
 	}
 	t := &trainer{settings: c, rung: r, micro: min(2, r.windows())}
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer t.ending.Run(&err)
 	meter := row.StartResident()
 	if err := t.build(memory.Config{}); err != nil {
 		return m, err
@@ -110,10 +110,7 @@ func run(ctx context.Context, c settings, p *row.Progress) (m measured, err erro
 
 // build makes all that lives for the whole training.
 func (t *trainer) build(device memory.Config) (err error) {
-	if t.dev, err = memory.NewDevice(device); err != nil {
-		return err
-	}
-	if t.sess, err = autograd.New(autograd.Config{Device: t.dev, Seed: t.Seed, Workers: t.Threads}); err != nil {
+	if t.dev, t.sess, err = row.Open(device, autograd.Config{Seed: t.Seed, Workers: t.Threads}, &t.ending); err != nil {
 		return err
 	}
 	var home autograd.Home // of parameters; nil: the device
@@ -121,6 +118,7 @@ func (t *trainer) build(device memory.Config) (err error) {
 		if t.store, err = offload.Open(offload.Config{Device: t.dev, Tier: offload.Disk, Dir: t.Dir}); err != nil {
 			return err
 		}
+		t.ending.Add(t.store.Close)
 		if t.rung.away.params {
 			home = t.store
 		}
@@ -172,14 +170,14 @@ func (t *trainer) optimizer() (optim.Optimizer, optim.Schedule, error) {
 
 // makeBatch makes one micro-batch, which serves for all.
 func (t *trainer) makeBatch() (err error) {
-	site, n := memory.Site{Op: "batch"}, t.rung.micro
-	if t.x, err = tensor.New(t.dev, memory.Input, site, tensor.Of(t.rung.dtype, n, 3, t.Image, t.Image)); err != nil {
+	n := t.rung.micro
+	if t.x, err = row.Input(t.dev, tensor.Of(t.rung.dtype, n, 3, t.Image, t.Image), &t.ending); err != nil {
 		return err
 	}
 	if err = tensor.FillUniform(t.x, &tensor.Stream{Seed: t.Seed}, 0, 1); err != nil {
 		return err
 	}
-	if t.y, err = tensor.New(t.dev, memory.Input, site, tensor.Of(tensor.Int64, n)); err != nil {
+	if t.y, err = row.Input(t.dev, tensor.Of(tensor.Int64, n), &t.ending); err != nil {
 		return err
 	}
 	for i := range tensor.Data[int64](t.y) {
@@ -202,24 +200,4 @@ func (t *trainer) update(s *autograd.Scope) error {
 		s.Free(loss)
 	}
 	return nil
-}
-
-// close gives back what there is; what is still alive then is a leak, and an error.
-func (t *trainer) close() error {
-	var errs []error
-	for _, b := range []*tensor.Tensor{t.x, t.y} {
-		if b != nil {
-			b.Release()
-		}
-	}
-	if t.store != nil {
-		errs = append(errs, t.store.Close())
-	}
-	if t.sess != nil {
-		errs = append(errs, t.sess.Close())
-	}
-	if t.dev != nil {
-		errs = append(errs, t.dev.Close())
-	}
-	return errors.Join(errs...)
 }

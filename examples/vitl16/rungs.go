@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/thimble-ml/thimble/amp"
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/checkpoint"
@@ -85,13 +82,4 @@ func all() (list []rung) {
 	return list
 }
 
-func find(name string) (rung, error) {
-	var names []string
-	for _, r := range all() {
-		if r.name == name {
-			return r, nil
-		}
-		names = append(names, r.name)
-	}
-	return rung{}, fmt.Errorf("vitl16: rung %q: want one of %s", name, strings.Join(names, ", "))
-}
+func (r rung) String() string { return r.name }

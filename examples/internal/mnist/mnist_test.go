@@ -8,6 +8,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/data"
+	"github.com/thimble-ml/thimble/examples/internal/row"
+	"github.com/thimble-ml/thimble/memory"
 )
 
 func TestLoad(t *testing.T) {
@@ -69,4 +74,21 @@ func TestLoadErrors(t *testing.T) {
 	require.ErrorIs(t, err, exec.ErrNotFound)
 	require.ErrorContains(t, err, "or the like with -data")
 	require.NotErrorIs(t, err, os.ErrPermission)
+}
+
+// TestAccuracy: images whose class forward reads off the first pixel, of which one lies.
+func TestAccuracy(t *testing.T) {
+	var err error
+	var end row.Cleanup
+	dev, sess, openErr := row.Open(memory.Config{}, autograd.Config{}, &end)
+	require.NoError(t, openErr)
+	im := &data.Images{X: []byte{9, 9, 255, 0, 0, 255, 255, 0, 255, 0}, Y: []byte{1, 0, 1, 0, 1}, N: 5, H: 1, W: 2, Classes: 2}
+	im = Part(im, 1, 4)
+	tests, loaderErr := Loader(dev, im, data.Norm{Std: 1}, data.LoaderConfig{Batch: 3}, 2)
+	require.NoError(t, loaderErr)
+	accuracy, accuracyErr := Accuracy(t.Context(), sess, tests, func(_ *autograd.Scope, x *autograd.Value) *autograd.Value { return x })
+	require.NoError(t, accuracyErr)
+	require.Equal(t, 0.75, accuracy)
+	end.Run(&err)
+	require.NoError(t, err)
 }

@@ -36,7 +36,8 @@ const (
 
 // Chart draws rows as a PNG at path: a bar for each, the first on top, its peak stacked of its kinds; behind it the
 // bytes and their percentage of the first row's; a diamond at the resident set where it is known.
-func Chart(path, title string, rows []Row) error {
+func Chart[F Figures](path, title string, list []F) error {
+	rows := Plain(list)
 	if len(rows) == 0 {
 		return fmt.Errorf("row: chart %s: no rows", path)
 	}

@@ -9,22 +9,43 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
+	"syscall"
 	"time"
 )
 
 // childKey is the environment variable that makes the program a child; its value is the configuration.
 const childKey = "THIMBLE_ROW_CHILD"
 
-// RunChild runs one configuration in a fresh process: the program starts itself again, without arguments, and its
-// [ServeChild] gets config, a name or JSON of up to 100 KB. What that returns is decoded into out, a pointer to a Row or
-// to a struct that embeds it.
+// Measure runs one configuration in a fresh process, and shows it in p as a row of that name: see [RunChild]. What comes back
+// has passed [Row.Check].
+func Measure[F Figures](ctx context.Context, p *Progress, name string, config any) (f F, err error) {
+	p.Start(name, 0)
+	if err := RunChild(ctx, p, name, config, &f); err != nil {
+		return f, err
+	}
+	r := f.row()
+	if err := r.Check(); err != nil {
+		return f, err
+	}
+	p.Done(r)
+	return f, nil
+}
+
+// RunChild runs one configuration in a fresh process: the program starts itself again, without arguments, and the function
+// that its [ServeChild] names gets config, which travels as JSON of up to 100 KB. What that returns comes back in out, a
+// pointer.
 //
-// The child's steps show in p (may be nil). Its standard error passes through; if it fails, the error has what it
-// reported, or else its last lines. When ctx is done it is killed, and the error wraps the context's.
-func RunChild(ctx context.Context, config string, out any, p *Progress) error {
+// The child's steps show in p (may be nil). Its standard error passes through; if it fails, the error has the given name and
+// what it reported, or else its last lines. When ctx is done it is told to end, and the error wraps the context's.
+func RunChild(ctx context.Context, p *Progress, name string, config, out any) error {
 	exe, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("row: child %q: %w", config, err)
+		return fmt.Errorf("row: child %q: %w", name, err)
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		return fmt.Errorf("row: child %q: %w", name, err)
 	}
 	r := &relay{p: p, through: p.Print}
 	if p == nil {
@@ -32,58 +53,70 @@ func RunChild(ctx context.Context, config string, out any, p *Progress) error {
 	}
 	var stdout bytes.Buffer
 	cmd := exec.CommandContext(ctx, exe)
-	cmd.Env = append(os.Environ(), childKey+"="+config)
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, r, 2*time.Second
-	if _, err := cmd.StdinPipe(); err != nil { // stays open as long as this process lives: see orphan
-		return fmt.Errorf("row: child %q: %w", config, err)
+	cmd.Env = append(os.Environ(), childKey+"="+string(text))
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, r, patience
+	alive, err := cmd.StdinPipe() // stays open as long as this process lives: see orphan
+	if err != nil {
+		return fmt.Errorf("row: child %q: %w", name, err)
 	}
+	cmd.Cancel = alive.Close
 	err = cmd.Run()
 	r.close()
 	if err != nil {
-		return childError(ctx, config, err, r)
+		return childError(ctx, name, err, r)
 	}
 	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {
-		return fmt.Errorf("row: child %q: wrote %.200q: want a row in JSON (does its main or TestMain call row.ServeChild first?): %w",
-			config, stdout.String(), err)
+		return fmt.Errorf("row: child %q: wrote %.200q: want its figures in JSON (does its main or TestMain call row.ServeChild first?): %w",
+			name, stdout.String(), err)
 	}
 	return nil
 }
 
-func childError(ctx context.Context, config string, err error, r *relay) error {
+// patience is how long a child that was told to end has for it.
+const patience = 2 * time.Second
+
+func childError(ctx context.Context, name string, err error, r *relay) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("row: child %q: %w", config, context.Cause(ctx))
+		return fmt.Errorf("row: child %q: %w", name, context.Cause(ctx))
 	}
 	hint := ""
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() < 0 {
 		hint = " (the system kills processes when memory runs out)"
 	}
-	return fmt.Errorf("row: child %q: %w%s%s", config, err, hint, r.report())
+	return fmt.Errorf("row: child %q: %w%s%s", name, err, hint, r.report())
 }
 
-// ServeChild returns at once in a program that the user started. In one that [RunChild] started it calls f with the
-// configuration, writes what f returns to standard output as JSON, and exits. It is the first line of main, and in a
-// test binary, which starts itself again in the same way, of TestMain:
+// ServeChild returns at once in a program that the user started. In one that [RunChild] started it calls run with the
+// configuration, sends what run returns to the parent, and exits. It is the first line of main, and in a test binary, which
+// starts itself again in the same way, of TestMain:
 //
 //	func TestMain(m *testing.M) {
-//		row.ServeChild(serve)
+//		row.ServeChild(run)
 //		os.Exit(m.Run())
 //	}
 //
-// While f runs, os.Stdout is standard error, so that whatever prints does not get between the row and the parent.
-// The steps that f tells p show in the parent's progress; p.Start sets how many there are.
-func ServeChild(f func(ctx context.Context, config string, p *Progress) (any, error)) {
-	config, ok := os.LookupEnv(childKey)
+// The context ends with the parent, or when the parent's does, or with an interrupt: then run should return, and give back
+// what would be left behind. While run runs, os.Stdout is standard error, so that whatever prints does not get between the
+// figures and the parent. The steps that run tells p show in the parent's progress; p.Start sets how many there are.
+func ServeChild[C, F any](run func(ctx context.Context, c C, p *Progress) (F, error)) {
+	text, ok := os.LookupEnv(childKey)
 	if !ok {
 		return
 	}
 	os.Unsetenv(childKey) // what the child starts is no child of this kind
-	go orphan()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process
+	go orphan(stop)
 	stdout := os.Stdout
 	os.Stdout = os.Stderr
-	result, err := f(context.Background(), config, &Progress{w: os.Stderr, child: true})
+	var c C
+	err := json.Unmarshal([]byte(text), &c)
 	if err == nil {
-		err = json.NewEncoder(stdout).Encode(result)
+		var f F
+		if f, err = run(ctx, c, &Progress{w: os.Stderr, child: true}); err == nil {
+			err = json.NewEncoder(stdout).Encode(f)
+		}
 	}
 	if err != nil {
 		text, _ := json.Marshal(err.Error())
@@ -93,9 +126,11 @@ func ServeChild(f func(ctx context.Context, config string, p *Progress) (any, er
 	os.Exit(0)
 }
 
-// orphan ends the process when its parent is gone, however that came about: standard input is a pipe from the parent,
-// which never writes to it.
-func orphan() {
+// orphan ends the run, and soon after it the process, when its parent is gone or wants no more, however that came about:
+// standard input is a pipe from the parent, which never writes to it.
+func orphan(stop func()) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
+	stop()
+	time.Sleep(patience)
 	os.Exit(3)
 }

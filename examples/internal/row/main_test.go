@@ -41,7 +41,14 @@ func serve(ctx context.Context, config string, p *Progress) (any, error) {
 		panic("boom")
 	case "sleep":
 		fmt.Fprintln(os.Stderr, "asleep")
+		<-ctx.Done()
+		fmt.Fprintln(os.Stderr, "woken")
+		return nil, ctx.Err()
+	case "deaf":
+		fmt.Fprintln(os.Stderr, "asleep")
 		time.Sleep(time.Hour)
+	case "empty":
+		return wide{}, nil
 	case "text":
 		return "no row", nil
 	case "killed":

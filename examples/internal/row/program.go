@@ -1,7 +1,6 @@
 package row
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -9,25 +8,37 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
-
-	"github.com/thimble-ml/thimble/autograd"
+	"syscall"
 )
 
-// Main runs a program: f with its arguments, and a context that an interrupt ends. An error is printed and ends the process
-// with status 1; flag.ErrHelp, which the flags have answered, ends it well.
+// interrupted is the exit status of a program that Ctrl-C ended, as shells have it: 128 and the number of the signal.
+const interrupted = 128 + 2
+
+// Main runs a program: f with its arguments, and a context that ends with an interrupt (a second one ends the process at
+// once). An error is printed and ends the process with status 1; flag.ErrHelp, which the flags have answered, ends it well.
 func Main(f func(ctx context.Context, args []string, out, errw io.Writer) error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
 	err := f(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+		return
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "interrupted")
+		os.Exit(interrupted)
 	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }
 
-// PredictPlan is [Row.Predict] from a dry run: the largest peak and arena, and the kinds of the step that has the peak.
-func (r *Row) PredictPlan(p *autograd.Plan) {
-	worst := slices.MaxFunc(p.Steps, func(a, b autograd.StepPlan) int { return cmp.Compare(a.Peak, b.Peak) })
-	r.Predict(p.Peak(), p.Arena(), worst.ByKind)
+// Draw has draw write a picture or the like into a file and says so on errw, unless path is empty.
+func Draw(errw io.Writer, what, path string, draw func(path string) error) error {
+	if path == "" {
+		return nil
+	}
+	if err := draw(path); err != nil {
+		return err
+	}
+	fmt.Fprintf(errw, "%s: %s\n", what, path)
+	return nil
 }

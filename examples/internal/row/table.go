@@ -10,38 +10,41 @@ import (
 	"github.com/thimble-ml/thimble/memory"
 )
 
-// Column is a column that an example adds to the table.
-type Column struct {
+// Column is a column that an example adds to the table of its figures.
+type Column[F Figures] struct {
 	Head string
-	Cell func(i int) string // of row i
+	Cell func(f F) string
 }
 
 // Table writes rows for people to read: the figures, then the peak of each row in its kinds, then the notes. "of base"
 // is the peak in percent of the first row's; "diff" is the predicted minus the measured peak. A column without a figure in
 // any row is left out.
-func Table(w io.Writer, rows []Row, more ...Column) error {
-	if len(rows) == 0 {
+func Table[F Figures](w io.Writer, list []F, more ...Column[F]) error {
+	if len(list) == 0 {
 		return nil
 	}
+	rows := Plain(list)
 	marks, notes := footnotes(rows)
-	_, err := fmt.Fprintf(w, "%s\npeak by kind\n%s%s", figures(rows, marks, more), kinds(rows, marks), notes)
+	g := figures(rows, marks)
+	for _, c := range more {
+		g[0] = append(g[0], c.Head)
+		for i, f := range list {
+			g[i+1] = append(g[i+1], c.Cell(f))
+		}
+	}
+	_, err := fmt.Fprintf(w, "%s\npeak by kind\n%s%s", g.filled(), kinds(rows, marks), notes)
 	return err
 }
 
-func figures(rows []Row, marks []string, more []Column) string {
+// figures are the columns that all examples have.
+func figures(rows []Row, marks []string) grid {
 	g := grid{{"name", "predicted", "measured", "diff", "of base", "arena", "rss", "ms/step", "loss", "accuracy"}}
-	for _, c := range more {
-		g[0] = append(g[0], c.Head)
-	}
 	for i := range rows {
 		line := rows[i].cells(&rows[0])
 		line[0] += marks[i]
-		for _, c := range more {
-			line = append(line, c.Cell(i))
-		}
 		g = append(g, line)
 	}
-	return g.filled().String()
+	return g
 }
 
 func (r *Row) cells(base *Row) []string {

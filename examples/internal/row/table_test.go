@@ -14,13 +14,13 @@ import (
 
 func TestTable(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, Table(&b, rows(), Column{Head: "rank", Cell: func(i int) string { return fmt.Sprint(i) }}))
+	require.NoError(t, Table(&b, rows(), Column[Row]{Head: "letters", Cell: func(r Row) string { return fmt.Sprint(len(r.Name)) }}))
 	require.Equal(t, `
-name             predicted   measured  diff  of base      arena        rss  ms/step    loss  accuracy  rank
----------------  ---------  ---------  ----  -------  ---------  ---------  -------  ------  --------  ----
-baseline         10.00 MiB  10.00 MiB   0 B   100.0%  10.00 MiB  11.00 MiB    12.35  0.3123    97.81%     0
-SGD, cosine [1]   7.00 MiB   7.00 MiB   0 B    70.0%   7.00 MiB          -     9.00  0.5000    95.00%     1
-micro-batches     1.46 MiB          -     -    14.6%   1.46 MiB          -        -       -         -     2
+name             predicted   measured  diff  of base      arena        rss  ms/step    loss  accuracy  letters
+---------------  ---------  ---------  ----  -------  ---------  ---------  -------  ------  --------  -------
+baseline         10.00 MiB  10.00 MiB   0 B   100.0%  10.00 MiB  11.00 MiB    12.35  0.3123    97.81%        8
+SGD, cosine [1]   7.00 MiB   7.00 MiB   0 B    70.0%   7.00 MiB          -     9.00  0.5000    95.00%       11
+micro-batches     1.46 MiB          -     -    14.6%   1.46 MiB          -        -       -         -       13
 
 peak by kind
 name                  param  optstate  activation
@@ -31,7 +31,7 @@ micro-batches    1000.0 KiB         -   500.0 KiB
 
 [1] other training
 `, "\n"+b.String())
-	require.NoError(t, Table(&b, nil))
+	require.NoError(t, Table[Row](&b, nil))
 }
 
 // A table of the longest names and figures that are expected fits the terminal that it is meant for.
@@ -82,7 +82,7 @@ func TestChart(t *testing.T) {
 }
 
 func TestChartRefuses(t *testing.T) {
-	require.ErrorContains(t, Chart("x.png", "", nil), "row: chart x.png: no rows")
+	require.ErrorContains(t, Chart[Row]("x.png", "", nil), "row: chart x.png: no rows")
 	require.ErrorIs(t, Chart(filepath.Join(t.TempDir(), "no", "x.png"), "", rows()), os.ErrNotExist)
 }
 

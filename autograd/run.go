@@ -105,7 +105,11 @@ func (r *Run) open(ss *Session, site memory.Site, w Work) error {
 
 // openApart allocates a buffer for each lane.
 func (r *Run) openApart() error {
-	r.apart = make([]*memory.Buffer, 0, r.lanes)
+	if k := len(r.ss.rooms) - 1; k >= 0 {
+		r.apart, r.ss.rooms = r.ss.rooms[k], r.ss.rooms[:k]
+	} else {
+		r.apart = make([]*memory.Buffer, 0, r.lanes)
+	}
 	for range r.lanes {
 		b, err := r.ss.dev.Alloc(r.lane, memory.Scratch, r.site)
 		if err != nil {
@@ -123,10 +127,14 @@ func (r *Run) close() {
 		r.buf.Release()
 		r.buf = nil
 	}
+	if r.apart == nil {
+		return
+	}
 	for _, b := range r.apart {
 		b.Release()
 	}
-	r.apart = nil
+	clear(r.apart)
+	r.apart, r.ss.rooms = nil, append(r.ss.rooms, r.apart[:0])
 }
 
 // Run runs a kernel outside the graph, as optimizers do: it allocates what w asks for, calls f unless the run is dry,

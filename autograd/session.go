@@ -77,10 +77,11 @@ type Session struct {
 	packed     map[packKey]*packed
 	trace      func(Traced) // see SetTrace
 
-	works  []*work  // room for Apply,
-	calls  []*call  // for backward kernels,
-	owners []*owner // scopes
-	nodes  []*node  // and nodes, all used again
+	works  []*work            // room for Apply,
+	rooms  [][]*memory.Buffer // for lanes of scratch that are apart,
+	calls  []*call            // for backward kernels,
+	owners []*owner           // scopes
+	nodes  []*node            // and nodes, all used again
 	tiler  tiler
 	values []Value
 	paths  map[pathKey]string

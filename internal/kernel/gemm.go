@@ -70,7 +70,7 @@ func GEMMScratch(m, n, k int, elemSize int) int64 {
 func (g *GEMM[T]) Chunk(scratch []byte, chunk int) {
 	g.check(len(scratch))
 	if chunk == 0 && GEMMTiny(g.M, g.N, g.K) {
-		g.computeTiny(gemmBlock{rows: g.M, cols: g.N})
+		g.block(scratch, 0, 0, g.M, g.N)
 		return
 	}
 	rows, cols := gemmTile(g.M, g.N, g.K)

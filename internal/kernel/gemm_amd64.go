@@ -2,7 +2,7 @@
 
 package kernel
 
-//go:generate go -C _gen/gemm run main.go -out ../../gemm_amd64.s
+//go:generate go -C _gen run ./gemm -out ../gemm_amd64.s
 
 // The float32 product with AVX2 and FMA: tiles of 6 x 16, whose twelve sums, with two vectors of B and two elements of A,
 // are all the registers there are. A is packed into panels of six rows and B into panels of sixteen columns, element
@@ -43,8 +43,11 @@ func gemmPackRows16(dst, src *float32, ld, rows, eights int)
 //go:noescape
 func gemmPackCols6(dst, src *float32, ld, rows int, mask *int32)
 
-// gemmPackCols16 packs rows of up to sixteen elements into a panel of sixteen.
+// gemmPackCols12 and gemmPackCols16 pack rows of up to twelve or sixteen elements into a panel of as many.
 //
+//go:noescape
+func gemmPackCols12(dst, src *float32, ld, rows int, mask *int32)
+
 //go:noescape
 func gemmPackCols16(dst, src *float32, ld, rows int, mask *int32)
 
@@ -53,12 +56,15 @@ func gemmPackCols16(dst, src *float32, ld, rows int, mask *int32)
 //go:noescape
 func gemmPackPanels6(dst, src *float32, ld, rows, panels int)
 
-// gemmPackPanels16 packs rows of 16*panels elements into panels of sixteen.
+// gemmPackPanels12 and gemmPackPanels16 pack rows of 12*panels or 16*panels elements into panels of twelve or sixteen.
 //
+//go:noescape
+func gemmPackPanels12(dst, src *float32, ld, rows, panels int)
+
 //go:noescape
 func gemmPackPanels16(dst, src *float32, ld, rows, panels int)
 
-// gemmRow64 computes sum[64] = x[k] B[k 64], in the order of gemmTile16.
+// gemmRow64 computes sum[64] = x[k] B[k 64], in the order of gemmSweep16.
 //
 //go:noescape
 func gemmRow64(sum, x *float32, k int, b *float32, ldb int)
@@ -68,7 +74,7 @@ func gemmRow64(sum, x *float32, k int, b *float32, ldb int)
 //go:noescape
 func gemmRow16(sum, x *float32, k int, b *float32, ldb int, mask *int32)
 
-// gemmDots8 computes sum[8] = M[8 k] x[k], in the order of gemmTile16, for up to eight rows, at least one; sum has room
+// gemmDots8 computes sum[8] = M[8 k] x[k], in the order of gemmSweep16, for up to eight rows, at least one; sum has room
 // for eight. The mask is for what k leaves over of 8.
 //
 //go:noescape
@@ -308,7 +314,7 @@ func packTurnedColsAVX2(panel []float32, g *GEMM[float32], j, cols, k, depth int
 
 // packRest packs elements from number done on of n rows into a panel of the given width, with zeros for missing rows:
 // what scratch happens to hold might be subnormal, and slow.
-func packRest(panel []float32, width int, src []float32, ld, n, done, depth int) {
+func packRest[T Float](panel []T, width int, src []T, ld, n, done, depth int) {
 	for k := done; k < depth; k++ {
 		to := panel[k*width:][:width]
 		for i := range n {
@@ -329,7 +335,7 @@ func touchResult[T Float](g *GEMM[T], t *gemmTask[T]) {
 }
 
 // touchRows reads the first and the last element of each row.
-func touchRows(m []float32, rows, ld, cols int) (sum float32) {
+func touchRows[T Float](m []T, rows, ld, cols int) (sum T) {
 	for i := range rows {
 		row := m[i*ld:][:cols]
 		sum += row[0] + row[cols-1]

@@ -13,24 +13,30 @@ import (
 // same order differ by a rounding or so a step, in either direction.
 func TestGEMMFamilies(t *testing.T) {
 	for seed := range uint64(400) {
-		compareFamilies(t, seed)
+		compareFamilies[float32](t, seed)
+		if seed%2 == 0 {
+			compareFamilies[float64](t, seed)
+		}
 	}
 }
 
 func FuzzGEMMFamilies(f *testing.F) {
 	f.Add(uint64(1))
-	f.Fuzz(func(t *testing.T, seed uint64) { compareFamilies(t, seed) })
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		compareFamilies[float32](t, seed)
+		compareFamilies[float64](t, seed)
+	})
 }
 
-func compareFamilies(t *testing.T, seed uint64) {
+func compareFamilies[T kernel.Float](t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 3))
-	g, limit := anyGEMM(r)
-	old := append([]float32(nil), g.C...)
-	var want []float32
+	g, limit := anyGEMM[T](r)
+	old := append([]T(nil), g.C...)
+	var want []T
 	for _, f := range kernel.Families() {
 		kernel.UseFamily(t, f)
 		copy(g.C, old)
-		runGEMM(nil, 1, g, newRoom[float32](g, 1))
+		runGEMM(nil, 1, g, newRoom(g, 1))
 		if want == nil {
 			want = append(want, g.C...)
 			continue
@@ -44,17 +50,17 @@ func compareFamilies(t *testing.T, seed uint64) {
 }
 
 // anyGEMM is a random product, and how much two families may differ on it.
-func anyGEMM(r *rand.Rand) (g *kernel.GEMM[float32], limit float64) {
+func anyGEMM[T kernel.Float](r *rand.Rand) (g *kernel.GEMM[T], limit float64) {
 	size := func() int { return 1 + r.IntN([]int{8, 20, 70, 300}[r.IntN(4)]) }
-	g = &kernel.GEMM[float32]{M: size(), N: size(), K: size(), TransA: r.IntN(2) > 0, TransB: r.IntN(2) > 0, Add: r.IntN(2) > 0}
-	matrix := func(rows, cols int, trans bool) ([]float32, int) {
+	g = &kernel.GEMM[T]{M: size(), N: size(), K: size(), TransA: r.IntN(2) > 0, TransB: r.IntN(2) > 0, Add: r.IntN(2) > 0}
+	matrix := func(rows, cols int, trans bool) ([]T, int) {
 		if trans {
 			rows, cols = cols, rows
 		}
 		ld := cols + r.IntN(2)*r.IntN(20)
-		s := make([]float32, r.IntN(16)+(rows-1)*ld+cols)
+		s := make([]T, r.IntN(16)+(rows-1)*ld+cols)
 		for i := range s {
-			s[i] = r.Float32() - .5
+			s[i] = T(r.Float64() - .5)
 		}
 		return s[len(s)-(rows-1)*ld-cols:], ld
 	}
@@ -64,7 +70,11 @@ func anyGEMM(r *rand.Rand) (g *kernel.GEMM[float32], limit float64) {
 	if r.IntN(2) > 0 {
 		g.Bias, _ = matrix(1, g.N, false)
 	}
-	return g, 0x1p-24 * float64(g.K+4) * (4 + 2*math.Sqrt(float64(g.K)))
+	unit := 0x1p-24
+	if T(1+0x1p-50) != 1 { // float64
+		unit = 0x1p-53
+	}
+	return g, unit * float64(g.K+4) * (4 + 2*math.Sqrt(float64(g.K)))
 }
 
 // A product takes nothing from Go's heap: tile, vector or stages.

@@ -1,12 +1,14 @@
-// Command gemm writes the AVX2 and FMA part of the matrix product. From this folder:
+// Command gemm writes the AVX2 and FMA part of the matrix product. From the folder above:
 //
-//	go run main.go -out ../../gemm_amd64.s
+//	go run ./gemm -out ../gemm_amd64.s
 //
 // What each function does, and what it demands of its arguments, is said where it is declared: gemm_amd64.go.
 package main
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -25,22 +27,20 @@ const (
 type element struct {
 	size, vector int // bytes; elements of a register
 	shift        uint64
-	name         string // between gemmSweep and the size
+	name         string // in those of functions
+	goType, mask string
 	broadcast    func(...Op)
 	multiply     func(...Op)
 	add          func(...Op)
 	move         func(from, mask, to Op) // what a mask says
-	signature    string
 }
 
 var single = element{
-	4, 8, 2, "", VBROADCASTSS, VFMADD231PS, VADDPS, VMASKMOVPS,
-	"func(rows, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)",
+	4, 8, 2, "", "float32", "int32", VBROADCASTSS, VFMADD231PS, VADDPS, VMASKMOVPS,
 }
 
 var double = element{
-	8, 4, 3, "Double", VBROADCASTSD, VFMADD231PD, VADDPD, VMASKMOVPD,
-	"func(rows, k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)",
+	8, 4, 3, "Double", "float64", "int64", VBROADCASTSD, VFMADD231PD, VADDPD, VMASKMOVPD,
 }
 
 func main() {
@@ -49,16 +49,28 @@ func main() {
 	single.sweep(1)
 	packRows("gemmPackRows6", tileRows)
 	packRows("gemmPackRows16", tileCols)
-	packCols("gemmPackCols6", 1, tileRows)
-	packCols("gemmPackCols16", 2, tileCols)
-	packPanels6()
-	packPanels16()
-	rowWide()
-	rowMasked()
-	dots()
+	packCols("gemmPackCols6", tileRows)
+	packCols("gemmPackCols12", 2*tileRows)
+	packCols("gemmPackCols16", tileCols)
+	packPanels("gemmPackPanels6", tileRows)
+	packPanels("gemmPackPanels12", 2*tileRows)
+	packPanels("gemmPackPanels16", tileCols)
+	single.rowWide()
+	single.rowMasked()
+	single.dots()
 	double.sweep(2)
 	double.sweep(1)
+	packRowsDouble("gemmPackRowsDouble6", tileRows)
+	packRowsDouble("gemmPackRowsDouble8", tileCols/2)
+	double.rowWide()
+	double.rowMasked()
+	double.dots()
 	Generate()
+}
+
+// start opens a function of e. In the signature T is the type of elements, and M that of masks.
+func (e *element) start(name, size, signature string) {
+	start("gemm"+name+e.name+size, strings.NewReplacer("*T", "*"+e.goType, "*M", "*"+e.mask).Replace(signature))
 }
 
 // start opens a function whose pointers the caller keeps.
@@ -135,7 +147,8 @@ func (s strided) row(i int) Mem {
 // sweep multiplies panels of up to six rows by vecs vectors of columns: a loop for each number of rows. With six rows and two
 // vectors, sums, two vectors of B and two elements of A are all 16 registers.
 func (e *element) sweep(vecs int) {
-	start(fmt.Sprintf("gemmSweep%s%d", e.name, vecs*e.vector), e.signature)
+	e.start("Sweep", strconv.Itoa(vecs*e.vector),
+		"func(rows, k, panels int, a *T, next, row, step int, b *T, ldb int, c *T, ldc int, bias *T, mask *M, add bool)")
 	height := load("rows")
 	for rows := tileRows; rows > 1; rows-- {
 		CMPQ(height, Imm(uint64(rows)))
@@ -287,245 +300,3 @@ func (t tile) store(c, ldc reg.Register, sum []reg.VecVirtual) {
 	rows(func(at Mem, v int, s reg.VecVirtual) { t.move(s, masks[v], at) })
 	Label(t.label("stored"))
 }
-
-// rowPointers gives eight rows at offset off, which is 0 at first. Those past the given number are the last one again.
-func rowPointers(src, ld, rows, off reg.Register) []Mem {
-	p := []reg.Register{src}
-	for i := 1; i < vector; i++ {
-		next := GP64()
-		LEAQ(Mem{Base: p[i-1], Index: ld, Scale: 1}, next)
-		CMPQ(rows, Imm(uint64(i)))
-		CMOVQLE(p[i-1], next)
-		p = append(p, next)
-	}
-	XORQ(off, off)
-	at := make([]Mem, len(p))
-	for i := range p {
-		at[i] = Mem{Base: p[i], Index: off, Scale: 1}
-	}
-	return at
-}
-
-// transposed turns eight rows of eight floats into eight columns. It holds at most twelve vectors at a time.
-func transposed(rows []Mem, take func(Mem, reg.VecVirtual)) [vector]reg.VecVirtual {
-	var quads, cols [vector]reg.VecVirtual
-	for h := 0; h < vector; h += 4 {
-		copy(quads[h:], quartered(rows[h:h+4], take))
-	}
-	for i := range 4 {
-		cols[i], cols[i+4] = YMM(), YMM()
-		VPERM2F128(Imm(0x20), quads[i+4], quads[i], cols[i])
-		VPERM2F128(Imm(0x31), quads[i+4], quads[i], cols[i+4])
-	}
-	return cols
-}
-
-// quartered turns four rows of eight into columns i and i+4, for i from 0 to 3.
-func quartered(rows []Mem, take func(Mem, reg.VecVirtual)) []reg.VecVirtual {
-	var r, t, q [4]reg.VecVirtual
-	for i := range r {
-		r[i], t[i], q[i] = YMM(), YMM(), YMM()
-		take(rows[i], r[i])
-	}
-	for i := 0; i < 4; i += 2 {
-		VUNPCKLPS(r[i+1], r[i], t[i])
-		VUNPCKHPS(r[i+1], r[i], t[i+1])
-	}
-	for i := range 2 {
-		VSHUFPS(Imm(0x44), t[2+i], t[i], q[2*i])
-		VSHUFPS(Imm(0xee), t[2+i], t[i], q[2*i+1])
-	}
-	return q[:]
-}
-
-func ymms() []reg.VecVirtual {
-	v := make([]reg.VecVirtual, 8)
-	for i := range v {
-		v[i] = YMM()
-	}
-	return v
-}
-
-// packRows packs rows, which lie along k, into a panel whose columns are step apart: eight steps of k at a time. Columns of
-// less than eight overlap the next one, so that only the last must be cut.
-func packRows(name string, step int) {
-	start(name, "func(dst, src *float32, ld, rows, eights int)")
-	dst, n := load("dst"), load("eights")
-	off := GP64()
-	p := rowPointers(load("src"), bytes("ld"), load("rows"), off)
-	Label("eight")
-	for i, col := range transposed(p, whole) {
-		at := Mem{Base: dst, Disp: i * step * float}
-		if i == vector-1 && step == tileRows {
-			storeSix(col, at)
-			continue
-		}
-		VMOVUPS(col, at)
-	}
-	ADDQ(Imm(vector*float), off)
-	ADDQ(U32(uint32(vector*step*float)), dst)
-	DECQ(n)
-	JNZ(LabelRef("eight"))
-	done()
-}
-
-// storeSix stores the first six of eight elements. It spoils the vector.
-func storeSix(x reg.VecVirtual, at Mem) {
-	VMOVUPS(x.AsX(), at)
-	VEXTRACTF128(Imm(1), x, x.AsX())
-	VMOVSD(x.AsX(), at.Offset(4*float))
-}
-
-// packCols packs rows, which lie across k, into one panel.
-func packCols(name string, vecs, step int) {
-	start(name, "func(dst, src *float32, ld, rows int, mask *int32)")
-	dst, src, ld, n, mask := load("dst"), load("src"), bytes("ld"), load("rows"), load("mask")
-	masks, x := ymms()[:vecs], ymms()[:vecs]
-	for v := range masks {
-		VMOVUPS(Mem{Base: mask, Disp: v * vector * float}, masks[v])
-	}
-	Label("row")
-	for v := range x {
-		VMASKMOVPS(Mem{Base: src, Disp: v * vector * float}, masks[v], x[v])
-	}
-	if step == tileRows {
-		storeSix(x[0], Mem{Base: dst})
-	} else {
-		for v := range x {
-			VMOVUPS(x[v], Mem{Base: dst, Disp: v * vector * float})
-		}
-	}
-	ADDQ(ld, src)
-	ADDQ(Imm(uint64(step*float)), dst)
-	DECQ(n)
-	JNZ(LabelRef("row"))
-	done()
-}
-
-// packPanels deals rows out to panels, row by row, because the rows may be far apart: each is another page.
-func packPanels(name string, width int, move func(dst, src reg.Register)) {
-	start(name, "func(dst, src *float32, ld, rows, panels int)")
-	dst, src, ld, n := load("dst"), load("src"), bytes("ld"), load("rows")
-	apart := GP64()
-	IMUL3Q(Imm(uint64(width*float)), n, apart)
-	ahead := GP64()
-	MOVQ(ld, ahead)
-	SHLQ(Imm(2), ahead)
-	Label("row")
-	d, s, p := GP64(), GP64(), load("panels")
-	MOVQ(dst, d)
-	MOVQ(src, s)
-	Label("piece")
-	PREFETCHT0(Mem{Base: s, Index: ahead, Scale: 1})
-	move(d, s)
-	ADDQ(Imm(uint64(width*float)), s)
-	ADDQ(apart, d)
-	DECQ(p)
-	JNZ(LabelRef("piece"))
-	ADDQ(ld, src)
-	ADDQ(Imm(uint64(width*float)), dst)
-	DECQ(n)
-	JNZ(LabelRef("row"))
-	done()
-}
-
-func packPanels6() {
-	packPanels("gemmPackPanels6", tileRows, func(dst, src reg.Register) {
-		lo, hi := XMM(), GP64()
-		VMOVUPS(Mem{Base: src}, lo)
-		MOVQ(Mem{Base: src, Disp: 16}, hi)
-		VMOVUPS(lo, Mem{Base: dst})
-		MOVQ(hi, Mem{Base: dst, Disp: 16})
-	})
-}
-
-func packPanels16() {
-	packPanels("gemmPackPanels16", tileCols, func(dst, src reg.Register) {
-		lo, hi := YMM(), YMM()
-		VMOVUPS(Mem{Base: src}, lo)
-		VMOVUPS(Mem{Base: src, Disp: vector * float}, hi)
-		VMOVUPS(lo, Mem{Base: dst})
-		VMOVUPS(hi, Mem{Base: dst, Disp: vector * float})
-	})
-}
-
-// rowWide adds rows up, 64 columns in 8 registers: as many sums as two multiplications a cycle need to wait for none.
-func rowWide() {
-	const vecs = 8
-	start("gemmRow64", "func(sum, x *float32, k int, b *float32, ldb int)")
-	row(vecs, func(b reg.Register, v int, x reg.VecVirtual, sum reg.VecVirtual) {
-		VFMADD231PS(Mem{Base: b, Disp: v * vector * float}, x, sum)
-	})
-}
-
-// rowMasked is rowWide for up to 16 columns.
-func rowMasked() {
-	const vecs = 2
-	start("gemmRow16", "func(sum, x *float32, k int, b *float32, ldb int, mask *int32)")
-	mask, masks, t := load("mask"), ymms()[:vecs], ymms()[:vecs]
-	for v := range masks {
-		VMOVUPS(Mem{Base: mask, Disp: v * vector * float}, masks[v])
-	}
-	row(vecs, func(b reg.Register, v int, x reg.VecVirtual, sum reg.VecVirtual) {
-		VMASKMOVPS(Mem{Base: b, Disp: v * vector * float}, masks[v], t[v])
-		VFMADD231PS(t[v], x, sum)
-	})
-}
-
-func row(vecs int, multiply func(b reg.Register, v int, x, sum reg.VecVirtual)) {
-	dst, xs, k, b, ldb := load("sum"), load("x"), load("k"), load("b"), bytes("ldb")
-	sum, x := zeroed(vecs), YMM()
-	Label("step")
-	VBROADCASTSS(Mem{Base: xs}, x)
-	for v := range sum {
-		multiply(b, v, x, sum[v])
-	}
-	ADDQ(Imm(float), xs)
-	ADDQ(ldb, b)
-	DECQ(k)
-	JNZ(LabelRef("step"))
-	for v := range sum {
-		VMOVUPS(sum[v], Mem{Base: dst, Disp: v * vector * float})
-	}
-	done()
-}
-
-// dots multiplies eight rows by x, in the order of k: eight steps are transposed and then added one after the other. Of
-// the last ones, which a mask cuts off, only as many are added as there are.
-func dots() {
-	start("gemmDots8", "func(sum, x *float32, k int, m *float32, ld, rows int, mask *int32)")
-	xs, off, k := load("x"), GP64(), load("k")
-	p := rowPointers(load("m"), bytes("ld"), load("rows"), off)
-	sum := zeroed(1)[0]
-	step := func(i int, col reg.VecVirtual) {
-		x := YMM()
-		VBROADCASTSS(Mem{Base: xs, Index: off, Scale: 1, Disp: i * float}, x)
-		VFMADD231PS(col, x, sum)
-	}
-	SUBQ(Imm(vector), k)
-	JLT(LabelRef("rest"))
-	Label("eight")
-	for i, col := range transposed(p, whole) {
-		step(i, col)
-	}
-	ADDQ(Imm(vector*float), off)
-	SUBQ(Imm(vector), k)
-	JGE(LabelRef("eight"))
-	Label("rest")
-	ADDQ(Imm(vector), k)
-	JZ(LabelRef("summed"))
-	mask, addr := YMM(), load("mask")
-	VMOVUPS(Mem{Base: addr}, mask)
-	cols := transposed(p, func(at Mem, v reg.VecVirtual) { VMASKMOVPS(at, mask, v) })
-	for i, col := range cols[:vector-1] {
-		step(i, col)
-		DECQ(k)
-		JZ(LabelRef("summed"))
-	}
-	Label("summed")
-	dst := load("sum")
-	VMOVUPS(sum, Mem{Base: dst})
-	done()
-}
-
-func whole(at Mem, v reg.VecVirtual) { VMOVUPS(at, v) }

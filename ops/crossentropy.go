@@ -158,9 +158,13 @@ func (o crossEntropyOp) check(in []tensor.Spec) error {
 	return wantFloats(in[0], in[2])
 }
 
-// options are those of the kernel.
+// crossEntropyOptions are those of the kernel.
 func crossEntropyOptions[T kernel.Float](o crossEntropyOp, weights []T) kernel.CrossEntropyOptions[T] {
-	return kernel.CrossEntropyOptions[T]{Ignore: o.ignore, Weight: weights, Smoothing: o.smoothing}
+	k := kernel.CrossEntropyOptions[T]{Ignore: o.ignore, Weight: weights, Smoothing: o.smoothing}
+	if o.weighted && o.smoothing != 0 {
+		k.SumWeights()
+	}
+	return k
 }
 
 func (o crossEntropyOp) Forward(f *autograd.Fwd) {
@@ -172,14 +176,14 @@ func (o crossEntropyOp) Forward(f *autograd.Fwd) {
 func crossEntropyForward[T kernel.Float, I kernel.Index](o crossEntropyOp, f *autograd.Fwd) {
 	rows, cols := matrix(f.In[0].Spec(), 1)
 	x, targets, y, lse := tensor.Data[T](&f.In[0]), tensor.Data[I](&f.In[1]), tensor.Data[T](&f.Out[0]), optional[T](&f.Out[1])
-	parts, weights := kernel.View[float64](f.Shared()), input[T](f, 2)
+	parts, options := kernel.View[float64](f.Shared()), crossEntropyOptions(o, input[T](f, 2))
 	var losses []T
 	if o.reduction == ReduceNone {
 		losses = y
 	}
 	f.Par(kernel.RowChunks(rows, cols), func(_, c int) {
 		lo, hi := kernel.RowRange(rows, cols, c)
-		part, k := parts[c*kernel.CrossEntropyPart:], crossEntropyOptions(o, weights)
+		part, k := parts[c*kernel.CrossEntropyPart:], options
 		kernel.CrossEntropy(part, kernel.Cut(losses, lo, hi), kernel.Cut(lse, lo, hi), x[lo*cols:hi*cols], targets[lo:hi], cols, &k)
 	})
 	sum, n, bad := kernel.CrossEntropyFinish(parts, rows, cols)
@@ -216,9 +220,10 @@ func crossEntropyBackward[T kernel.Float, I kernel.Index](o crossEntropyOp, b *a
 	if o.reduction == ReduceMean {
 		scale /= counted(targets, o.ignore, weights)
 	}
+	options := crossEntropyOptions(o, weights)
 	b.Par(kernel.RowChunks(rows, cols), func(_, c int) {
 		lo, hi := kernel.RowRange(rows, cols, c)
-		k := crossEntropyOptions(o, weights)
+		k := options
 		kernel.CrossEntropyBackward(
 			dx[lo*cols:hi*cols], add, kernel.Cut(g, lo, hi), scale, x[lo*cols:hi*cols], lse[lo:hi], targets[lo:hi], cols, &k)
 	})

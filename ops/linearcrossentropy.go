@@ -11,25 +11,27 @@ import (
 	"github.com/thimble-ml/thimble/tensor"
 )
 
-// linear_cross_entropy: the loss of a language model's head, cross_entropy(x w^T + b, targets), in pieces of rows. The
-// logits of one piece are scratch; those of all rows, for 4,096 tokens and 50,257 words 0.8 GB, never exist.
+// linear_cross_entropy: the loss of a language model's head, cross_entropy(x w^T + b, targets), in pieces. The logits of
+// one piece are scratch; those of all rows, for 4,096 tokens and 50,257 words 0.8 GB, never exist.
 //
 //	z = x w^T + b      loss, dz as in cross_entropy (crossentropy.go)
-//	dx = dz w          dw = the sum of dz^T x over the pieces          db = the column sums of dz
+//	dx = dz w          dw = dz^T x          db = the column sums of dz          each summed over the pieces
 //
 // There are two forms, for the logits of a piece are gone when the next one comes:
 //
 //	apart      Forward leaves one number a row, lse. Backward makes the logits of each piece again: four products
-//	           where there were three, 4/3 of the time. The upstream factor multiplies dz.
-//	one sweep  Forward goes on to dx, dw and db while it has the logits, in hidden outputs. Backward multiplies them by the
-//	           upstream factor where they lie (Rule.Over), and they are the gradients. No product is made twice, and x need
-//	           not be kept; what is lost if Backward never comes is the time of two products.
+//	           where there were three. A piece has all rows, as far as the bound allows, and some classes. The upstream
+//	           factor multiplies dz.
+//	one sweep  Forward goes on to dx, dw and db while it has the logits, in hidden outputs. A piece has some rows and all
+//	           classes. Backward multiplies the gradients by the upstream factor where they lie (Rule.Over). No product
+//	           is made twice, and x need not be kept; what is lost if Backward never comes is the time of two products.
 //
 // In neither form is anything added to a gradient before Backward. (Wijmans et al., 2024; Hsu et al., 2024.)
 //
-// Bits: each element of z and dx is the sum that Linear makes. Pieces that are not all rows are multiples of the blocks in
-// which Linear adds dw up, if the bound leaves room for one, so dw is the same too; db and the sum of the losses are, to
-// rounding. The one-sweep form rounds once more where the upstream factor is no power of two.
+// Bits: each element of z is the sum that Linear makes, and lse what CrossEntropy makes of it. dx and dw are sums over the
+// pieces, which are cut between the blocks that Linear adds up (atOnce): they are its sums too, if the bound leaves room for
+// one block of rows. db and the sum of the losses are, to rounding; that of the losses is in order of rows, the same in both
+// forms. The one-sweep form rounds once more where the upstream factor is no power of two.
 
 // LinearCrossEntropy gives CrossEntropy(Linear(x, w, b), targets) without making the logits of all rows: x is [... K], w
 // [N K] with one row for each of N classes, b [N] or nil, targets [...]. Dtypes and options are those of [CrossEntropy],
@@ -65,12 +67,12 @@ type headCall struct {
 	sweep   *bool // nil: not said
 }
 
-// LogitsBytes bounds the logits that exist at once. At least those of one row do; of a few classes no more are made than
-// the processor's caches hold.
+// LogitsBytes bounds the logits that exist at once. At least those of one row do, in one sweep, and of one row and about a
+// thousand classes where forward and backward are apart. Where more would gain nothing, fewer are made.
 type LogitsBytes int64
 
-// DefaultLogitsBytes is the bound if [LogitsBytes] is not given.
-const DefaultLogitsBytes LogitsBytes = 32 << 20
+// DefaultLogitsBytes is the bound if [LogitsBytes] is not given. One sweep over 50,000 words takes 240 rows at a time then.
+const DefaultLogitsBytes LogitsBytes = 48 << 20
 
 // OneSweep(true) computes gradients in forward, OneSweep(false) in backward. It takes the mean or the sum of the losses.
 //
@@ -118,7 +120,7 @@ func (o *headOp) chooseForm(s *autograd.Scope, said *bool, x, w, b *autograd.Val
 	case o.loss.reduction == ReduceNone:
 	default:
 		p := w.Param()
-		o.sweep = !o.dw || p == nil || !p.Accumulated() || w.Spec().Bytes() <= int64(o.bytes)/8
+		o.sweep = !o.dw || p == nil || !p.Accumulated() || w.Spec().Bytes() <= int64(o.bytes)/12
 	}
 }
 
@@ -171,12 +173,12 @@ func (o headOp) Infer(in []tensor.Spec, sh *autograd.Shapes) error {
 	if err := o.check(in); err != nil {
 		return err
 	}
-	c := o.cut(x, w)
 	if o.loss.reduction == ReduceNone {
 		sh.Add(x.DType, targets.Shape...)
 	} else {
 		sh.Add(x.DType)
 	}
+	c := o.cut(x, w)
 	c.losses(x.DType, &sh.Scratch, &sh.Shared, &sh.Chunks)
 	if !o.sweep {
 		sh.Add(x.DType, c.rows)
@@ -258,7 +260,7 @@ func headForward[T kernel.Float, I kernel.Index](o headOp, f *autograd.Fwd) {
 		h.scale = 1 / n
 		h.dx, h.dw = optional[T](&f.Out[1]), optional[T](&f.Out[2])
 		if o.db {
-			h.db = &f.Out[3]
+			h.db = optional[T](&f.Out[3])
 		}
 		y[0] = T(h.forward(nil, nil, true) / n)
 	case o.loss.reduction == ReduceNone:
@@ -322,7 +324,9 @@ func headBackward[T kernel.Float, I kernel.Index](o headOp, b *autograd.Bwd) {
 	dw, h.add[1] = b.Into(1)
 	h.dx, h.dw = optional[T](dx), optional[T](dw)
 	if o.bias {
-		h.db, h.add[2] = b.Into(3)
+		var db *tensor.Tensor
+		db, h.add[2] = b.Into(3)
+		h.db = optional[T](db)
 	}
 	h.backward(tensor.Data[T](b.Out(1)))
 }

@@ -6,76 +6,7 @@ import (
 	"github.com/thimble-ml/thimble/tensor"
 )
 
-// How linear_cross_entropy is cut into pieces of rows, and its kernels.
-
-// headCut is the sizes: x is [rows k], there are so many classes, and a piece has per rows.
-type headCut struct{ rows, k, classes, per int }
-
-const (
-	headRows  = 256     // of a piece at least: fewer would pack the weight too often for what they multiply
-	headBytes = 1 << 20 // of its logits at least: what caches hold costs nothing
-)
-
-func (o headOp) cut(x, w tensor.Spec) headCut {
-	rows, k := matrix(x, 1)
-	c := headCut{rows: rows, k: k, classes: w.Dim(0)}
-	row := max(1, c.classes*x.DType.Size())
-	most := max(1, int(o.bytes)/row) // rows that the bound allows
-	c.per = min(most, max(headRows, headBytes/row))
-	if c.per >= rows {
-		c.per = max(1, rows)
-		return c
-	}
-	for _, unit := range []int{kernel.GEMMDepth(rows), kernel.GEMMRows} { // bits of dw; whole tiles
-		if c.per >= unit {
-			c.per -= c.per % unit
-			break
-		}
-	}
-	return c
-}
-
-// pieces is how many there are: without rows one, which makes zeros.
-func (c *headCut) pieces() int { return max(1, (c.rows+c.per-1)/c.per) }
-
-// piece gives the rows of piece i.
-func (c *headCut) piece(i int) (lo, hi int) { return i * c.per, min(c.rows, (i+1)*c.per) }
-
-// sizes are the numbers of rows that pieces have: those of all but the last, and of the last.
-func (c *headCut) sizes() [2]int { return [2]int{c.per, c.rows - (c.pieces()-1)*c.per} }
-
-// The shared scratch holds, of a piece, the logits, the log-sum-exp of each row, the partial sums of the losses, and what a
-// product wants or the sums of the gradient of the bias.
-func (c *headCut) shared(dt tensor.DType) (logits, lse, parts int64) {
-	up := func(n int) int64 { return (int64(n) + 63) &^ 63 }
-	return up(c.per * c.classes * dt.Size()), up(c.per * dt.Size()), up(kernel.RowChunks(c.per, c.classes) * kernel.CrossEntropyPart * 8)
-}
-
-// losses raises what is asked for to what Forward wants.
-func (c *headCut) losses(dt tensor.DType, scratch, shared *int64, chunks *int) {
-	logits, lse, parts := c.shared(dt)
-	var room int64
-	for _, m := range c.sizes() {
-		gemmWork(scratch, &room, chunks, 1, m, c.classes, c.k, dt)
-		*chunks = max(*chunks, kernel.RowChunks(m, c.classes))
-	}
-	*shared = max(*shared, logits+lse+parts+room)
-}
-
-// gradients raises what is asked for to what the gradients want, the logits included.
-func (c *headCut) gradients(dt tensor.DType, bias bool, scratch, shared *int64, chunks *int) {
-	c.losses(dt, scratch, shared, chunks)
-	var room int64
-	for _, m := range c.sizes() {
-		gemmWork(scratch, &room, chunks, 1, m, c.k, c.classes, dt)
-		gemmWork(scratch, &room, chunks, 1, c.classes, c.k, m, dt)
-		if bias {
-			columnSumsWork(&room, chunks, m, c.classes)
-		}
-	}
-	logits, lse, parts := c.shared(dt)
-	*shared = max(*shared, logits+lse+parts+room)
-}
+// What linear_cross_entropy computes on pieces of the logits; how they are cut is in linearcrossentropy_cut.go.
 
 // head is one call at work.
 type head[T kernel.Float, I kernel.Index] struct {
@@ -85,17 +16,16 @@ type head[T kernel.Float, I kernel.Index] struct {
 	targets    []I
 	loss       kernel.CrossEntropyOptions[T]
 
-	logits []T // of a piece, then their gradients
-	lse    []T
-	parts  []float64
-	room   []byte // of a product or of sums
+	logits []T       // of a piece, then their gradients
+	lse    []T       // of its rows
+	state  []float64 // of its rows, from classes to classes
+	room   []byte    // of a product or of sums
 
-	g     []T     // the gradient of each row's loss,
-	scale float64 // times this; g nil: this alone
-	dx    []T     // nil: not wanted
-	dw    []T
-	db    *tensor.Tensor
-	add   [3]bool // dx, dw and db hold something to add to
+	g      []T     // the gradient of each row's loss,
+	scale  float64 // times this; g nil: this alone
+	dx     []T     // nil: not wanted
+	dw, db []T
+	add    [3]bool // dx, dw and db hold something to add to
 }
 
 // open cuts the shared scratch up.
@@ -106,89 +36,111 @@ func (h *head[T, I]) open(r *autograd.Run, dt tensor.DType) {
 		piece, mem = mem[:n:n], mem[n:]
 		return piece
 	}
-	logits, lse, parts := h.shared(dt)
-	h.logits, h.lse, h.parts = kernel.View[T](next(logits)), kernel.View[T](next(lse)), kernel.View[float64](next(parts))
+	logits, lse, state := h.shared(dt)
+	h.logits, h.lse, h.state = kernel.View[T](next(logits)), kernel.View[T](next(lse)), kernel.View[float64](next(state))
 	h.room = mem
 }
 
-// product makes the logits of rows [lo, hi).
-func (h *head[T, I]) product(lo, hi int) {
-	gemm(h.r, h.room, kernel.GEMM[T]{
-		M: hi - lo, N: h.classes, K: h.k,
-		A: h.x[lo*h.k : hi*h.k], LDA: h.k,
-		B: h.w, LDB: h.k, TransB: true,
-		C: h.logits, LDC: h.classes,
-		Bias: h.bias,
-	})
-}
-
-// forward fills losses and lse, each unless nil, and gives the sum of the losses. With sweep it goes on to the gradients.
+// forward fills losses and lse, each unless nil, and gives the sum of the losses. With sweep, whose pieces have all classes,
+// it goes on to the gradients.
 func (h *head[T, I]) forward(losses, lse []T, sweep bool) (sum float64) {
-	for i := range h.pieces() {
-		lo, hi := h.piece(i)
-		h.product(lo, hi)
+	h.each(func(p headPiece) {
+		h.product(p)
 		row := h.lse
 		if lse != nil {
-			row = lse[lo:hi]
+			row = lse[p.lo:p.hi]
 		}
-		h.lossRows(lo, hi, kernel.Cut(losses, lo, hi), row, sweep)
-		s, _, _ := kernel.CrossEntropyFinish(h.parts, hi-lo, h.classes)
-		sum += s
-		if sweep {
-			h.spread(i)
+		h.takeIn(p, kernel.Cut(losses, p.lo, p.hi), row)
+		if p.last() {
+			sum = kernel.CrossEntropySum(sum, h.state, p.rows())
 		}
-	}
-	return sum
-}
-
-// lossRows makes the losses and lse of rows [lo, hi) and, with sweep, gradients of the logits.
-func (h *head[T, I]) lossRows(lo, hi int, losses, lse []T, sweep bool) {
-	n, v := hi-lo, h.classes
-	h.r.Par(kernel.RowChunks(n, v), func(_, c int) {
-		a, b := kernel.RowRange(n, v, c)
-		z, targets, k := h.logits[a*v:b*v], h.targets[lo+a:lo+b], h.loss
-		kernel.CrossEntropy(h.parts[c*kernel.CrossEntropyPart:], kernel.Cut(losses, a, b), lse[a:b], z, targets, v, &k)
 		if sweep {
-			kernel.CrossEntropyBackward(z, false, nil, h.scale, z, lse[a:b], targets, v, &k)
+			h.slopes(p, row)
+			h.spread(p)
 		}
 	})
+	return sum
 }
 
 // backward makes the gradients; lse is that of all rows.
 func (h *head[T, I]) backward(lse []T) {
-	for i := range h.pieces() {
-		lo, hi := h.piece(i)
-		h.product(lo, hi)
-		n, v := hi-lo, h.classes
-		h.r.Par(kernel.RowChunks(n, v), func(_, c int) {
-			a, b := kernel.RowRange(n, v, c)
-			z, k := h.logits[a*v:b*v], h.loss
-			kernel.CrossEntropyBackward(z, false, kernel.Cut(h.g, lo+a, lo+b), h.scale, z, lse[lo+a:lo+b], h.targets[lo+a:lo+b], v, &k)
-		})
-		h.spread(i)
+	h.each(func(p headPiece) {
+		h.product(p)
+		h.slopes(p, lse[p.lo:p.hi])
+		h.spread(p)
+	})
+}
+
+// product makes the logits of a piece.
+func (h *head[T, I]) product(p headPiece) {
+	gemm(h.r, h.room, kernel.GEMM[T]{
+		M: p.rows(), N: p.Cols, K: h.k,
+		A: h.x[p.lo*h.k : p.hi*h.k], LDA: h.k,
+		B: h.w[p.First*h.k:][:p.Cols*h.k], LDB: h.k, TransB: true,
+		C: h.logits, LDC: p.Cols,
+		Bias: kernel.Cut(h.bias, p.First, p.First+p.Cols),
+	})
+}
+
+// takeIn adds a piece to what is known of its rows. With the last classes that fills losses and lse.
+func (h *head[T, I]) takeIn(p headPiece, losses, lse []T) {
+	h.r.Par(kernel.RowChunks(p.rows(), p.Cols), func(_, c int) {
+		a, b := kernel.RowRange(p.rows(), p.Cols, c)
+		targets, state, k := h.targets[p.lo+a:p.lo+b], h.state[a*kernel.CrossEntropyState:], h.loss
+		kernel.CrossEntropyRange(state, h.logits[a*p.Cols:b*p.Cols], targets, p.ClassRange, &k)
+		if p.last() {
+			kernel.CrossEntropyRows(state, kernel.Cut(losses, a, b), lse[a:b], targets, p.Classes, &k)
+		}
+	})
+}
+
+// slopes turns the logits of a piece into their gradients. lse has one number for each of its rows.
+func (h *head[T, I]) slopes(p headPiece, lse []T) {
+	h.r.Par(kernel.RowChunks(p.rows(), p.Cols), func(_, c int) {
+		a, b := kernel.RowRange(p.rows(), p.Cols, c)
+		z, g, targets, k := h.logits[a*p.Cols:b*p.Cols], kernel.Cut(h.g, p.lo+a, p.lo+b), h.targets[p.lo+a:p.lo+b], h.loss
+		kernel.CrossEntropyBackwardRange(z, false, g, h.scale, z, lse[a:b], targets, p.ClassRange, &k)
+	})
+}
+
+// spread takes the gradients of the logits of a piece on to x, w and the bias.
+func (h *head[T, I]) spread(p headPiece) {
+	if h.dx != nil {
+		n := atOnce(p.Cols, h.classes)
+		h.spreadInput(p, 0, n)
+		if n < p.Cols {
+			h.spreadInput(p, n, p.Cols)
+		}
+	}
+	if h.dw != nil {
+		n := atOnce(p.rows(), h.rows)
+		h.spreadWeight(p, 0, n)
+		if n < p.rows() {
+			h.spreadWeight(p, n, p.rows())
+		}
+	}
+	if h.db != nil {
+		plan, db := columnSumsPlan(p.rows(), p.Cols), kernel.Contiguous(h.db[p.First:][:p.Cols], []int{p.Cols})
+		columnSumsPar(h.r, plan, db, h.add[2] || p.lo > 0, h.logits[:p.rows()*p.Cols], kernel.View[float64](h.room))
 	}
 }
 
-// spread takes the gradients of the logits of piece i on to x, w and the bias.
-func (h *head[T, I]) spread(i int) {
-	lo, hi := h.piece(i)
-	if h.dx != nil {
-		gemm(h.r, h.room, kernel.GEMM[T]{
-			M: hi - lo, N: h.k, K: h.classes,
-			A: h.logits, LDA: h.classes,
-			B: h.w, LDB: h.k,
-			C: h.dx[lo*h.k : hi*h.k], LDC: h.k, Add: h.add[0],
-		})
-	}
-	if h.dw != nil {
-		gemm(h.r, h.room, kernel.GEMM[T]{
-			M: h.classes, N: h.k, K: hi - lo,
-			A: h.logits, LDA: h.classes, TransA: true,
-			B: h.x[lo*h.k : hi*h.k], LDB: h.k,
-			C: h.dw, LDC: h.k, Add: h.add[1] || i > 0,
-		})
-	}
-	if h.db != nil {
-		columnSums(h.r, h.room, h.db, h.add[2] || i > 0, h.logits[:(hi-lo)*h.classes], h.classes)
-	}
+// spreadInput adds what classes [a, b) of a piece give to the gradient of x.
+func (h *head[T, I]) spreadInput(p headPiece, a, b int) {
+	gemm(h.r, h.room, kernel.GEMM[T]{
+		M: p.rows(), N: h.k, K: b - a,
+		A: h.logits[a:], LDA: p.Cols,
+		B: h.w[(p.First+a)*h.k:], LDB: h.k,
+		C: h.dx[p.lo*h.k : p.hi*h.k], LDC: h.k, Add: h.add[0] || p.First+a > 0,
+	})
+}
+
+// spreadWeight adds what rows [a, b) of a piece give to the gradient of w.
+func (h *head[T, I]) spreadWeight(p headPiece, a, b int) {
+	gemm(h.r, h.room, kernel.GEMM[T]{
+		M: p.Cols, N: h.k, K: b - a,
+		A: h.logits[a*p.Cols:], LDA: p.Cols, TransA: true,
+		B: h.x[(p.lo+a)*h.k:], LDB: h.k,
+		C: h.dw[p.First*h.k:][:p.Cols*h.k], LDC: h.k, Add: h.add[1] || p.lo+a > 0,
+	})
 }

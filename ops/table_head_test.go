@@ -61,6 +61,15 @@ var headRows = []row{
 		keeps: "x, weight, targets, bias, log-sum-exp", bytes: 4*5*4 + 6*5*4 + 4*8 + 6*4 + 4*4,
 	},
 	{
+		name: "linear_cross_entropy/some classes", entry: "LinearCrossEntropy, with bias",
+		call: headWith(nil, ops.OneSweep(false), ops.LogitsBytes(176*896*4), ops.LabelSmoothing(0.1), ops.IgnoreTarget(3)),
+		want: refHead(nil, 3, 0.1, ops.ReduceMean),
+		in:   []arg{floats(4, 5), floats(6, 5), {shape: []int{4}, dt: tensor.Int32, set: []float64{4, 3, 0, 5}}, floats(6)},
+		// pieces of 896 and 404 classes: the sum over those is not cut into blocks as the sum over all is
+		large: []arg{floats(530, 33), floats(1300, 33), idx32(1300, 530), floats(1300)},
+		keeps: "x, weight, targets, bias, log-sum-exp", bytes: 4*5*4 + 6*5*4 + 4*4 + 6*4 + 4*4,
+	},
+	{
 		name: "linear_cross_entropy/weights", entry: "LinearCrossEntropy, with weights",
 		call: headWith([]float64{0.5, 2, 1}, ops.OneSweep(false), ops.IgnoreTarget(1)), want: refHead([]float64{0.5, 2, 1}, 1, 0, ops.ReduceMean),
 		in:    []arg{floats(4, 5), floats(3, 5), idx(3, 4)},

@@ -11,6 +11,10 @@
 // with k the gradient of the row's loss. A row whose target is to be ignored has loss 0 and gradient 0 and weighs
 // nothing. Sums over a row and losses are float64 until they are stored. A row that holds NaN or +Inf has a NaN loss, and
 // a target at -Inf an infinite one, as in torch.
+//
+// Long rows are gone through in blocks of about a thousand classes (ClassBlock): m is the largest so far, and the sum is
+// multiplied by e^(m before - m after) where a block has a larger one (Milakov and Gimelshein, 2018). So x is read from
+// memory once; and it may come range by range (crossentropy_range.go), with the same bits.
 
 package kernel
 
@@ -24,7 +28,11 @@ type CrossEntropyOptions[T Float] struct {
 	Ignore    int64   // rows with this target do not count
 	Weight    []T     // a factor for each class, or nil
 	Smoothing float64 // the share of the target that is spread over all classes
+	weightSum float64 // see SumWeights
 }
+
+// SumWeights adds the weights up, which label smoothing wants: once, instead of once a call.
+func (o *CrossEntropyOptions[T]) SumWeights() { o.weightSum = sumRow(o.Weight) }
 
 // weight is the factor of class c.
 func (o *CrossEntropyOptions[T]) weight(c int64) float64 {
@@ -32,6 +40,19 @@ func (o *CrossEntropyOptions[T]) weight(c int64) float64 {
 		return 1
 	}
 	return float64(o.Weight[c])
+}
+
+// weights is the sum of the factors of so many classes, or 0 where nobody asks for it.
+func (o *CrossEntropyOptions[T]) weights(classes int) float64 {
+	switch {
+	case o.Smoothing == 0:
+		return 0
+	case o.Weight == nil:
+		return float64(classes)
+	case o.weightSum != 0:
+		return o.weightSum
+	}
+	return sumRow(o.Weight)
 }
 
 // CrossEntropyPart is how many float64 a chunk of rows leaves behind: the sum of its losses, the sum of its targets'
@@ -42,32 +63,24 @@ const CrossEntropyPart = 3
 // target gets the loss NaN.
 func CrossEntropy[T Float, I Index](part []float64, loss, lse, x []T, targets []I, cols int, o *CrossEntropyOptions[T]) {
 	var sum, weight float64
-	bad := -1
+	bad, weights := -1, o.weights(cols)
 	for r, target := range targets {
-		row, t := x[r*cols:][:cols], int64(target)
-		top, l := logSumExp(row)
-		if lse != nil {
-			lse[r] = T(top + l)
-		}
-		var rowLoss float64
+		t, row := int64(target), newRowLoss
+		addClasses(&row, x[r*cols:][:cols], 0, ClassBlock(cols), t, o)
+		rowLoss, l := finishRow(&row, t, cols, weights, o)
 		switch {
 		case t == o.Ignore:
 		case t >= 0 && t < int64(cols):
-			w := o.weight(t)
-			weight += w
-			rowLoss = w * ((top - float64(row[t])) + l)
-			if o.Smoothing != 0 {
-				rowLoss += o.Smoothing * (smoothLoss(row, o.Weight, top+l)/float64(cols) - rowLoss)
-			}
-		default:
-			rowLoss = math.NaN()
-			if bad < 0 {
-				bad = r
-			}
+			weight += o.weight(t)
+		case bad < 0:
+			bad = r
 		}
 		sum += rowLoss
 		if loss != nil {
 			loss[r] = T(rowLoss)
+		}
+		if lse != nil {
+			lse[r] = T(l)
 		}
 	}
 	part[0], part[1], part[2] = sum, weight, float64(bad)
@@ -88,10 +101,46 @@ func CrossEntropyFinish(parts []float64, rows, cols int) (sum, weight float64, b
 	return sum, weight, bad
 }
 
+// ClassBlock is how many of a row's classes are taken at a time: their logits stay in the first cache from the search for
+// the largest to the sum. It is a multiple of [GEMMDepth], so that a product over the classes can be cut there too.
+func ClassBlock(classes int) int {
+	if classes < 1 {
+		return 1
+	}
+	return 4 * gemmDepth(classes)
+}
+
 // logSumExp is top = max x and l = log sum exp(x - top). NaN and +Inf anywhere make l NaN, as does a row of -Inf.
 func logSumExp[T Float](x []T) (top, l float64) {
-	top = largest(x)
-	return top, math.Log(expRow(x, top))
+	top, sum := addExp(math.Inf(-1), 0, x, ClassBlock(len(x)))
+	return top, logOfSum(top, sum)
+}
+
+// addExp adds exp(x - top) to a sum, block by block. top is the largest logit so far, -Inf before the first, and becomes
+// that of a block where that is larger.
+func addExp[T Float](top, sum float64, x []T, block int) (float64, float64) {
+	for len(x) > 0 {
+		n := min(len(x), block)
+		if m := largest(x[:n]); m > top {
+			sum *= math.Exp(top - m)
+			top = m
+		}
+		if math.IsInf(top, -1) { // nothing but -Inf, or NaN
+			sum += expRow(x[:n], 0)
+		} else {
+			sum += expRow(x[:n], top)
+		}
+		x = x[n:]
+	}
+	return top, sum
+}
+
+// logOfSum is the logarithm of a sum that addExp made.
+func logOfSum(top, sum float64) float64 {
+	if math.IsInf(top, -1) {
+		return math.NaN()
+	}
+	return math.Log(sum)
 }
 
 // expBelow fills e with exp(x - top).
@@ -103,45 +152,11 @@ func expBelow[T Float](e []float64, x []T, top float64) {
 	exp[T](e)
 }
 
-// smoothLoss is the sum of w (lse - x).
-func smoothLoss[T Float](x, w []T, lse float64) float64 {
-	if w == nil {
-		return float64(len(x))*lse - sumRow(x)
-	}
-	return lse*sumRow(w) - products(w, x)
-}
-
 // CrossEntropyBackward fills the rows of dx, or adds to them, where k = scale, times g[r] unless g is nil. dx may be x.
 func CrossEntropyBackward[T Float, I Index](
 	dx []T, add bool, g []T, scale float64, x, lse []T, targets []I, cols int, o *CrossEntropyOptions[T],
 ) {
-	share := o.Smoothing / float64(cols)
-	spread := 0.0 // s/cols sum(w)
-	if o.Smoothing != 0 {
-		spread = o.Smoothing
-		if o.Weight != nil {
-			spread = share * sumRow(o.Weight)
-		}
-	}
-	for r, target := range targets {
-		d, t := dx[r*cols:][:cols], int64(target)
-		if t == o.Ignore {
-			if !add {
-				clear(d)
-			}
-			continue
-		}
-		k := scale
-		if g != nil {
-			k *= float64(g[r])
-		}
-		a := (1 - o.Smoothing) * o.weight(t)
-		expTimesRow(d, add, x[r*cols:][:cols], float64(lse[r]), k*(a+spread))
-		if share != 0 {
-			subtractWeights(d, o.Weight, k*share)
-		}
-		d[t] -= T(k * a)
-	}
+	CrossEntropyBackwardRange(dx, add, g, scale, x, lse, targets, ClassRange{Cols: cols, Classes: cols}, o)
 }
 
 // expTimesRow fills d with k exp(x - top), or adds it. No x is above top.

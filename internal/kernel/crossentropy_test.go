@@ -56,3 +56,23 @@ func BenchmarkCrossEntropy(b *testing.B) {
 		})
 	}
 }
+
+func TestCrossEntropyRange(t *testing.T) {
+	eachFamily(t, func(t *testing.T) {
+		kerneltest.CrossEntropyRange[float32, int64](t)
+	})
+	kerneltest.CrossEntropyRange[float64, int32](t)
+}
+
+// A row that comes range by range must not be cut within a block of classes, and products over classes are cut there.
+func TestClassBlock(t *testing.T) {
+	for classes := range 20000 {
+		block := kernel.ClassBlock(classes)
+		require.Positive(t, block)
+		require.LessOrEqual(t, block, 1024)
+		if classes > block {
+			require.Zero(t, block%kernel.GEMMDepth(classes), classes)
+			require.Equal(t, kernel.GEMMDepth(classes), kernel.GEMMDepth(block), classes)
+		}
+	}
+}

@@ -13,7 +13,12 @@ import (
 var unaryNames = map[kernel.Unary]string{
 	kernel.UnaryExp: "exp", kernel.UnaryLog: "log", kernel.UnarySqrt: "sqrt", kernel.UnaryRsqrt: "rsqrt", kernel.UnaryReciprocal: "reciprocal",
 	kernel.UnarySquare: "square", kernel.UnaryAbs: "abs", kernel.UnaryTanh: "tanh", kernel.UnarySigmoid: "sigmoid", kernel.UnarySiLU: "silu",
+	kernel.UnaryShift: "shift", kernel.UnaryPow: "pow", kernel.UnarySin: "sin", kernel.UnaryCos: "cos", kernel.UnaryErf: "erf",
+	kernel.UnarySoftplus: "softplus", kernel.UnaryELU: "elu",
 }
+
+// unaryConstants are those of the functions that have one, where a test says no other.
+var unaryConstants = map[kernel.Unary]float64{kernel.UnaryShift: 0.3, kernel.UnaryPow: 2.5, kernel.UnaryELU: 0.7}
 
 var geluKernels = []struct {
 	name     string
@@ -57,12 +62,15 @@ func unaryKernels() []rowKernel {
 		}
 		all = append(all, rowKernel{name, 8, func(o *operands, n int) func() {
 			y, x := flat(o.dst(n)), flat(o.src(n))
-			return func() { kernel.Map(f, 0, y, x, 0, n) }
+			return func() { kernel.Map(f, unaryConstants[f], y, x, 0, n) }
 		}})
+		if f == kernel.UnaryShift { // hands its gradient on
+			continue
+		}
 		for _, to := range []bool{false, true} {
 			all = append(all, rowKernel{name + []string{" backward", " backward added"}[bits(to)], 12 + 4*bits(to), func(o *operands, n int) func() {
 				dx, g, r := flat(o.dst(n)), flat(o.src(n)), flat(o.src(n))
-				return func() { kernel.MapBackward(f, 0, dx, to, g, r, 0, n) }
+				return func() { kernel.MapBackward(f, unaryConstants[f], dx, to, g, r, 0, n) }
 			}})
 		}
 	}

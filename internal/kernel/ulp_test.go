@@ -14,14 +14,14 @@ var ulpStride uint64 = 4099
 func mapOf(f kernel.Unary) func(y, x []float32) {
 	return func(y, x []float32) {
 		shape := []int{len(x)}
-		kernel.Map(f, 0, kernel.Contiguous(y, shape), kernel.Contiguous(x, shape), 0, len(x))
+		kernel.Map(f, unaryConstants[f], kernel.Contiguous(y, shape), kernel.Contiguous(x, shape), 0, len(x))
 	}
 }
 
 func slopeOf(f kernel.Unary) func(y, x []float32) {
 	return func(y, x []float32) {
 		shape := []int{len(x)}
-		kernel.MapBackward(f, 0, kernel.Contiguous(y, shape), false, kernel.Contiguous(ones(len(x)), shape), kernel.Contiguous(x, shape), 0, len(x))
+		kernel.MapBackward(f, unaryConstants[f], kernel.Contiguous(y, shape), false, kernel.Contiguous(ones(len(x)), shape), kernel.Contiguous(x, shape), 0, len(x))
 	}
 }
 
@@ -35,6 +35,14 @@ func ones(n int) []float32 {
 
 // logistic, with the digits of what is small.
 func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+// softplus ends where torch's does.
+func softplus(x float64) float64 {
+	if x > 20 {
+		return x
+	}
+	return math.Log1p(math.Exp(x))
+}
 
 // Whatever float32 comes.
 func TestULP(t *testing.T) {
@@ -58,6 +66,33 @@ func TestULP(t *testing.T) {
 			s := logistic(x)
 			return s * (1 + x*logistic(-x))
 		}},
+		{"sin", two, mapOf(kernel.UnarySin), math.Sin},
+		{"sin'", activation, slopeOf(kernel.UnarySin), math.Cos},
+		{"cos", two, mapOf(kernel.UnaryCos), math.Cos},
+		{"cos'", activation, slopeOf(kernel.UnaryCos), func(x float64) float64 { return -math.Sin(x) }},
+		{"erf", two, mapOf(kernel.UnaryErf), math.Erf},
+		{"erf'", activation, slopeOf(kernel.UnaryErf), func(x float64) float64 { return 2 / math.SqrtPi * math.Exp(-x*x) }},
+		{"softplus", two, mapOf(kernel.UnarySoftplus), softplus},
+		{"softplus'", activation, slopeOf(kernel.UnarySoftplus), func(x float64) float64 {
+			if x > 20 {
+				return 1
+			}
+			return logistic(x)
+		}},
+		{"elu", two, mapOf(kernel.UnaryELU), func(x float64) float64 {
+			if x > 0 {
+				return x
+			}
+			return 0.7 * math.Expm1(x)
+		}},
+		{"elu'", activation, slopeOf(kernel.UnaryELU), func(x float64) float64 {
+			if x > 0 {
+				return 1
+			}
+			return 0.7 * math.Exp(x)
+		}},
+		{"pow", two, mapOf(kernel.UnaryPow), func(x float64) float64 { return math.Pow(x, 2.5) }},
+		{"pow'", activation, slopeOf(kernel.UnaryPow), func(x float64) float64 { return 2.5 * math.Pow(x, 1.5) }},
 		{"gelu", activation, kernel.GELU[float32], func(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }},
 		{"gelu'", activation, func(y, x []float32) { kernel.GELUBackward(y, false, ones(len(x)), x) }, func(x float64) float64 {
 			return math.Erfc(-x/math.Sqrt2)/2 + x*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi)

@@ -24,7 +24,7 @@
 //	elu       x > 0 ? x : a (e^x-1)   x > 0 ? 1 : a e^x        x
 //
 // In plain Go f is computed in float64 and rounded once, but for what one operation of T gives as well, and f' stays float64
-// up to the product with g. Vector versions: unary_amd64.go. The functions themselves stand in unary_power.go and unary_exp.go, each with its derivative.
+// up to the product with g. Vector versions: unary_amd64.go and unary_wide_amd64.go. The functions themselves stand in unary_power.go and unary_exp.go, each with its derivative.
 
 package kernel
 

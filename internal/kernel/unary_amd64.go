@@ -35,6 +35,12 @@ func mapTanh(n int, y, x *float32)
 func mapSigmoid(n int, y, x *float32)
 
 //go:noescape
+func mapErf(n int, y, x *float32)
+
+//go:noescape
+func mapELU(n int, y, x *float32, a float32)
+
+//go:noescape
 func mapExpBackward(n int, dx, dy, r *float32, add bool)
 
 //go:noescape
@@ -60,6 +66,15 @@ func mapTanhBackward(n int, dx, dy, r *float32, add bool)
 
 //go:noescape
 func mapSigmoidBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapErfBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapSoftplusBackward(n int, dx, dy, r *float32, add bool)
+
+//go:noescape
+func mapELUBackward(n int, dx, dy, x *float32, a float32, add bool)
 
 // takes is ready for a routine whose bits are not those of the plain version: it runs for any length, so that an element's
 // value does not depend on where pieces are cut.
@@ -106,8 +121,16 @@ func mapRowFast[T Float](f Unary, a float64, dst, src []T) bool {
 		mapSigmoid(n, y, x)
 	case UnarySiLU:
 		siluFloats(n, y, x)
+	case UnaryErf:
+		mapErf(n, y, x)
+	case UnarySoftplus:
+		mapSoftplus(n, y, x)
+	case UnaryELU:
+		mapELU(n, y, x, float32(a))
+	case UnaryShift:
+		rowAddScalar(n, y, x, float32(a))
 	default:
-		return false
+		return mapWide(f, a, any(dst).([]float32), any(src).([]float32))
 	}
 	return true
 }
@@ -139,8 +162,14 @@ func mapBackwardRowFast[T Float](f Unary, a float64, dst []T, add bool, g, read 
 		mapSigmoidBackward(n, dx, dy, r, add)
 	case UnarySiLU:
 		siluBackwardFloats(n, dx, dy, r, add)
+	case UnaryErf:
+		mapErfBackward(n, dx, dy, r, add)
+	case UnarySoftplus:
+		mapSoftplusBackward(n, dx, dy, r, add)
+	case UnaryELU:
+		mapELUBackward(n, dx, dy, r, float32(a), add)
 	default:
-		return false
+		return mapBackwardWide(f, a, any(dst).([]float32), add, any(g).([]float32), any(read).([]float32))
 	}
 	return true
 }

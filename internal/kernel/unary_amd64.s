@@ -980,6 +980,461 @@ end5:
 	VZEROUPPER
 	RET
 
+// func mapErf(n int, y *float32, x *float32)
+// Requires: AVX, FMA3
+TEXT ·mapErf(SB), NOSPLIT, $0-24
+	MOVQ n+0(FP), AX
+	MOVQ y+8(FP), CX
+	MOVQ x+16(FP), DX
+	XORQ BX, BX
+	SUBQ $0x08, AX
+	JLT  tail4
+
+one3:
+	VMOVUPS     (DX)(BX*1), Y0
+	VMOVAPS     c3f800000<>+0(SB), Y4
+	VANDPS      c7fffffff<>+0(SB), Y0, Y1
+	VMOVAPS     Y1, Y2
+	VMOVAPS     c40800000<>+0(SB), Y3
+	VMINPS      Y2, Y3, Y2
+	VSUBPS      c40200000<>+0(SB), Y2, Y2
+	VMOVAPS     cb56ef82d<>+0(SB), Y3
+	VFMADD213PS cb505d293<>+0(SB), Y2, Y3
+	VFMADD213PS c3783de75<>+0(SB), Y2, Y3
+	VFMADD213PS cb794fc4e<>+0(SB), Y2, Y3
+	VFMADD213PS cb8aa15b5<>+0(SB), Y2, Y3
+	VFMADD213PS c398de1d0<>+0(SB), Y2, Y3
+	VFMADD213PS cb987a5b3<>+0(SB), Y2, Y3
+	VFMADD213PS cba12e523<>+0(SB), Y2, Y3
+	VFMADD213PS c3b375722<>+0(SB), Y2, Y3
+	VFMADD213PS cbbc82eee<>+0(SB), Y2, Y3
+	VFMADD213PS c3c0d45d4<>+0(SB), Y2, Y3
+	VFMADD213PS cbc08d5dc<>+0(SB), Y2, Y3
+	VFMADD213PS c3bb271bf<>+0(SB), Y2, Y3
+	VFMADD213PS cbb0ebfe0<>+0(SB), Y2, Y3
+	VFMADD213PS c39d55c39<>+0(SB), Y2, Y3
+	VSUBPS      Y3, Y4, Y4
+	VANDPS      c80000000<>+0(SB), Y0, Y2
+	VORPS       Y2, Y4, Y4
+	VCMPPS      $0x11, c3f800000<>+0(SB), Y1, Y1
+	VMULPS      Y0, Y0, Y3
+	VMOVAPS     c38a4c6b2<>+0(SB), Y2
+	VFMADD213PS cba520295<>+0(SB), Y3, Y2
+	VFMADD213PS c3baa03ec<>+0(SB), Y3, Y2
+	VFMADD213PS cbcdbfcad<>+0(SB), Y3, Y2
+	VFMADD213PS c3de7167e<>+0(SB), Y3, Y2
+	VFMADD213PS cbec0939f<>+0(SB), Y3, Y2
+	VFMADD213PS cb380f034<>+0(SB), Y3, Y2
+	VMULPS      Y0, Y2, Y2
+	VFMADD231PS c3f906ebb<>+0(SB), Y0, Y2
+	VBLENDVPS   Y1, Y2, Y4, Y4
+	VMOVUPS     Y4, (CX)(BX*1)
+	ADDQ        $0x20, BX
+	SUBQ        $0x08, AX
+	JGE         one3
+
+tail4:
+	ADDQ        $0x08, AX
+	JZ          end5
+	LEAQ        masks<>+32(SB), SI
+	NEGQ        AX
+	VMOVUPS     (SI)(AX*4), Y0
+	VMASKMOVPS  (DX)(BX*1), Y0, Y1
+	VMOVAPS     c3f800000<>+0(SB), Y5
+	VANDPS      c7fffffff<>+0(SB), Y1, Y2
+	VMOVAPS     Y2, Y3
+	VMOVAPS     c40800000<>+0(SB), Y4
+	VMINPS      Y3, Y4, Y3
+	VSUBPS      c40200000<>+0(SB), Y3, Y3
+	VMOVAPS     cb56ef82d<>+0(SB), Y4
+	VFMADD213PS cb505d293<>+0(SB), Y3, Y4
+	VFMADD213PS c3783de75<>+0(SB), Y3, Y4
+	VFMADD213PS cb794fc4e<>+0(SB), Y3, Y4
+	VFMADD213PS cb8aa15b5<>+0(SB), Y3, Y4
+	VFMADD213PS c398de1d0<>+0(SB), Y3, Y4
+	VFMADD213PS cb987a5b3<>+0(SB), Y3, Y4
+	VFMADD213PS cba12e523<>+0(SB), Y3, Y4
+	VFMADD213PS c3b375722<>+0(SB), Y3, Y4
+	VFMADD213PS cbbc82eee<>+0(SB), Y3, Y4
+	VFMADD213PS c3c0d45d4<>+0(SB), Y3, Y4
+	VFMADD213PS cbc08d5dc<>+0(SB), Y3, Y4
+	VFMADD213PS c3bb271bf<>+0(SB), Y3, Y4
+	VFMADD213PS cbb0ebfe0<>+0(SB), Y3, Y4
+	VFMADD213PS c39d55c39<>+0(SB), Y3, Y4
+	VSUBPS      Y4, Y5, Y5
+	VANDPS      c80000000<>+0(SB), Y1, Y3
+	VORPS       Y3, Y5, Y5
+	VCMPPS      $0x11, c3f800000<>+0(SB), Y2, Y2
+	VMULPS      Y1, Y1, Y4
+	VMOVAPS     c38a4c6b2<>+0(SB), Y3
+	VFMADD213PS cba520295<>+0(SB), Y4, Y3
+	VFMADD213PS c3baa03ec<>+0(SB), Y4, Y3
+	VFMADD213PS cbcdbfcad<>+0(SB), Y4, Y3
+	VFMADD213PS c3de7167e<>+0(SB), Y4, Y3
+	VFMADD213PS cbec0939f<>+0(SB), Y4, Y3
+	VFMADD213PS cb380f034<>+0(SB), Y4, Y3
+	VMULPS      Y1, Y3, Y3
+	VFMADD231PS c3f906ebb<>+0(SB), Y1, Y3
+	VBLENDVPS   Y2, Y3, Y5, Y5
+	VMASKMOVPS  Y5, Y0, (CX)(BX*1)
+
+end5:
+	VZEROUPPER
+	RET
+
+DATA c40800000<>+0(SB)/4, $0x40800000
+DATA c40800000<>+4(SB)/4, $0x40800000
+DATA c40800000<>+8(SB)/4, $0x40800000
+DATA c40800000<>+12(SB)/4, $0x40800000
+DATA c40800000<>+16(SB)/4, $0x40800000
+DATA c40800000<>+20(SB)/4, $0x40800000
+DATA c40800000<>+24(SB)/4, $0x40800000
+DATA c40800000<>+28(SB)/4, $0x40800000
+GLOBL c40800000<>(SB), RODATA|NOPTR, $32
+
+DATA c40200000<>+0(SB)/4, $0x40200000
+DATA c40200000<>+4(SB)/4, $0x40200000
+DATA c40200000<>+8(SB)/4, $0x40200000
+DATA c40200000<>+12(SB)/4, $0x40200000
+DATA c40200000<>+16(SB)/4, $0x40200000
+DATA c40200000<>+20(SB)/4, $0x40200000
+DATA c40200000<>+24(SB)/4, $0x40200000
+DATA c40200000<>+28(SB)/4, $0x40200000
+GLOBL c40200000<>(SB), RODATA|NOPTR, $32
+
+DATA cb56ef82d<>+0(SB)/4, $0xb56ef82d
+DATA cb56ef82d<>+4(SB)/4, $0xb56ef82d
+DATA cb56ef82d<>+8(SB)/4, $0xb56ef82d
+DATA cb56ef82d<>+12(SB)/4, $0xb56ef82d
+DATA cb56ef82d<>+16(SB)/4, $0xb56ef82d
+DATA cb56ef82d<>+20(SB)/4, $0xb56ef82d
+DATA cb56ef82d<>+24(SB)/4, $0xb56ef82d
+DATA cb56ef82d<>+28(SB)/4, $0xb56ef82d
+GLOBL cb56ef82d<>(SB), RODATA|NOPTR, $32
+
+DATA cb505d293<>+0(SB)/4, $0xb505d293
+DATA cb505d293<>+4(SB)/4, $0xb505d293
+DATA cb505d293<>+8(SB)/4, $0xb505d293
+DATA cb505d293<>+12(SB)/4, $0xb505d293
+DATA cb505d293<>+16(SB)/4, $0xb505d293
+DATA cb505d293<>+20(SB)/4, $0xb505d293
+DATA cb505d293<>+24(SB)/4, $0xb505d293
+DATA cb505d293<>+28(SB)/4, $0xb505d293
+GLOBL cb505d293<>(SB), RODATA|NOPTR, $32
+
+DATA c3783de75<>+0(SB)/4, $0x3783de75
+DATA c3783de75<>+4(SB)/4, $0x3783de75
+DATA c3783de75<>+8(SB)/4, $0x3783de75
+DATA c3783de75<>+12(SB)/4, $0x3783de75
+DATA c3783de75<>+16(SB)/4, $0x3783de75
+DATA c3783de75<>+20(SB)/4, $0x3783de75
+DATA c3783de75<>+24(SB)/4, $0x3783de75
+DATA c3783de75<>+28(SB)/4, $0x3783de75
+GLOBL c3783de75<>(SB), RODATA|NOPTR, $32
+
+DATA cb794fc4e<>+0(SB)/4, $0xb794fc4e
+DATA cb794fc4e<>+4(SB)/4, $0xb794fc4e
+DATA cb794fc4e<>+8(SB)/4, $0xb794fc4e
+DATA cb794fc4e<>+12(SB)/4, $0xb794fc4e
+DATA cb794fc4e<>+16(SB)/4, $0xb794fc4e
+DATA cb794fc4e<>+20(SB)/4, $0xb794fc4e
+DATA cb794fc4e<>+24(SB)/4, $0xb794fc4e
+DATA cb794fc4e<>+28(SB)/4, $0xb794fc4e
+GLOBL cb794fc4e<>(SB), RODATA|NOPTR, $32
+
+DATA cb8aa15b5<>+0(SB)/4, $0xb8aa15b5
+DATA cb8aa15b5<>+4(SB)/4, $0xb8aa15b5
+DATA cb8aa15b5<>+8(SB)/4, $0xb8aa15b5
+DATA cb8aa15b5<>+12(SB)/4, $0xb8aa15b5
+DATA cb8aa15b5<>+16(SB)/4, $0xb8aa15b5
+DATA cb8aa15b5<>+20(SB)/4, $0xb8aa15b5
+DATA cb8aa15b5<>+24(SB)/4, $0xb8aa15b5
+DATA cb8aa15b5<>+28(SB)/4, $0xb8aa15b5
+GLOBL cb8aa15b5<>(SB), RODATA|NOPTR, $32
+
+DATA c398de1d0<>+0(SB)/4, $0x398de1d0
+DATA c398de1d0<>+4(SB)/4, $0x398de1d0
+DATA c398de1d0<>+8(SB)/4, $0x398de1d0
+DATA c398de1d0<>+12(SB)/4, $0x398de1d0
+DATA c398de1d0<>+16(SB)/4, $0x398de1d0
+DATA c398de1d0<>+20(SB)/4, $0x398de1d0
+DATA c398de1d0<>+24(SB)/4, $0x398de1d0
+DATA c398de1d0<>+28(SB)/4, $0x398de1d0
+GLOBL c398de1d0<>(SB), RODATA|NOPTR, $32
+
+DATA cb987a5b3<>+0(SB)/4, $0xb987a5b3
+DATA cb987a5b3<>+4(SB)/4, $0xb987a5b3
+DATA cb987a5b3<>+8(SB)/4, $0xb987a5b3
+DATA cb987a5b3<>+12(SB)/4, $0xb987a5b3
+DATA cb987a5b3<>+16(SB)/4, $0xb987a5b3
+DATA cb987a5b3<>+20(SB)/4, $0xb987a5b3
+DATA cb987a5b3<>+24(SB)/4, $0xb987a5b3
+DATA cb987a5b3<>+28(SB)/4, $0xb987a5b3
+GLOBL cb987a5b3<>(SB), RODATA|NOPTR, $32
+
+DATA cba12e523<>+0(SB)/4, $0xba12e523
+DATA cba12e523<>+4(SB)/4, $0xba12e523
+DATA cba12e523<>+8(SB)/4, $0xba12e523
+DATA cba12e523<>+12(SB)/4, $0xba12e523
+DATA cba12e523<>+16(SB)/4, $0xba12e523
+DATA cba12e523<>+20(SB)/4, $0xba12e523
+DATA cba12e523<>+24(SB)/4, $0xba12e523
+DATA cba12e523<>+28(SB)/4, $0xba12e523
+GLOBL cba12e523<>(SB), RODATA|NOPTR, $32
+
+DATA c3b375722<>+0(SB)/4, $0x3b375722
+DATA c3b375722<>+4(SB)/4, $0x3b375722
+DATA c3b375722<>+8(SB)/4, $0x3b375722
+DATA c3b375722<>+12(SB)/4, $0x3b375722
+DATA c3b375722<>+16(SB)/4, $0x3b375722
+DATA c3b375722<>+20(SB)/4, $0x3b375722
+DATA c3b375722<>+24(SB)/4, $0x3b375722
+DATA c3b375722<>+28(SB)/4, $0x3b375722
+GLOBL c3b375722<>(SB), RODATA|NOPTR, $32
+
+DATA cbbc82eee<>+0(SB)/4, $0xbbc82eee
+DATA cbbc82eee<>+4(SB)/4, $0xbbc82eee
+DATA cbbc82eee<>+8(SB)/4, $0xbbc82eee
+DATA cbbc82eee<>+12(SB)/4, $0xbbc82eee
+DATA cbbc82eee<>+16(SB)/4, $0xbbc82eee
+DATA cbbc82eee<>+20(SB)/4, $0xbbc82eee
+DATA cbbc82eee<>+24(SB)/4, $0xbbc82eee
+DATA cbbc82eee<>+28(SB)/4, $0xbbc82eee
+GLOBL cbbc82eee<>(SB), RODATA|NOPTR, $32
+
+DATA c3c0d45d4<>+0(SB)/4, $0x3c0d45d4
+DATA c3c0d45d4<>+4(SB)/4, $0x3c0d45d4
+DATA c3c0d45d4<>+8(SB)/4, $0x3c0d45d4
+DATA c3c0d45d4<>+12(SB)/4, $0x3c0d45d4
+DATA c3c0d45d4<>+16(SB)/4, $0x3c0d45d4
+DATA c3c0d45d4<>+20(SB)/4, $0x3c0d45d4
+DATA c3c0d45d4<>+24(SB)/4, $0x3c0d45d4
+DATA c3c0d45d4<>+28(SB)/4, $0x3c0d45d4
+GLOBL c3c0d45d4<>(SB), RODATA|NOPTR, $32
+
+DATA cbc08d5dc<>+0(SB)/4, $0xbc08d5dc
+DATA cbc08d5dc<>+4(SB)/4, $0xbc08d5dc
+DATA cbc08d5dc<>+8(SB)/4, $0xbc08d5dc
+DATA cbc08d5dc<>+12(SB)/4, $0xbc08d5dc
+DATA cbc08d5dc<>+16(SB)/4, $0xbc08d5dc
+DATA cbc08d5dc<>+20(SB)/4, $0xbc08d5dc
+DATA cbc08d5dc<>+24(SB)/4, $0xbc08d5dc
+DATA cbc08d5dc<>+28(SB)/4, $0xbc08d5dc
+GLOBL cbc08d5dc<>(SB), RODATA|NOPTR, $32
+
+DATA c3bb271bf<>+0(SB)/4, $0x3bb271bf
+DATA c3bb271bf<>+4(SB)/4, $0x3bb271bf
+DATA c3bb271bf<>+8(SB)/4, $0x3bb271bf
+DATA c3bb271bf<>+12(SB)/4, $0x3bb271bf
+DATA c3bb271bf<>+16(SB)/4, $0x3bb271bf
+DATA c3bb271bf<>+20(SB)/4, $0x3bb271bf
+DATA c3bb271bf<>+24(SB)/4, $0x3bb271bf
+DATA c3bb271bf<>+28(SB)/4, $0x3bb271bf
+GLOBL c3bb271bf<>(SB), RODATA|NOPTR, $32
+
+DATA cbb0ebfe0<>+0(SB)/4, $0xbb0ebfe0
+DATA cbb0ebfe0<>+4(SB)/4, $0xbb0ebfe0
+DATA cbb0ebfe0<>+8(SB)/4, $0xbb0ebfe0
+DATA cbb0ebfe0<>+12(SB)/4, $0xbb0ebfe0
+DATA cbb0ebfe0<>+16(SB)/4, $0xbb0ebfe0
+DATA cbb0ebfe0<>+20(SB)/4, $0xbb0ebfe0
+DATA cbb0ebfe0<>+24(SB)/4, $0xbb0ebfe0
+DATA cbb0ebfe0<>+28(SB)/4, $0xbb0ebfe0
+GLOBL cbb0ebfe0<>(SB), RODATA|NOPTR, $32
+
+DATA c39d55c39<>+0(SB)/4, $0x39d55c39
+DATA c39d55c39<>+4(SB)/4, $0x39d55c39
+DATA c39d55c39<>+8(SB)/4, $0x39d55c39
+DATA c39d55c39<>+12(SB)/4, $0x39d55c39
+DATA c39d55c39<>+16(SB)/4, $0x39d55c39
+DATA c39d55c39<>+20(SB)/4, $0x39d55c39
+DATA c39d55c39<>+24(SB)/4, $0x39d55c39
+DATA c39d55c39<>+28(SB)/4, $0x39d55c39
+GLOBL c39d55c39<>(SB), RODATA|NOPTR, $32
+
+DATA c38a4c6b2<>+0(SB)/4, $0x38a4c6b2
+DATA c38a4c6b2<>+4(SB)/4, $0x38a4c6b2
+DATA c38a4c6b2<>+8(SB)/4, $0x38a4c6b2
+DATA c38a4c6b2<>+12(SB)/4, $0x38a4c6b2
+DATA c38a4c6b2<>+16(SB)/4, $0x38a4c6b2
+DATA c38a4c6b2<>+20(SB)/4, $0x38a4c6b2
+DATA c38a4c6b2<>+24(SB)/4, $0x38a4c6b2
+DATA c38a4c6b2<>+28(SB)/4, $0x38a4c6b2
+GLOBL c38a4c6b2<>(SB), RODATA|NOPTR, $32
+
+DATA cba520295<>+0(SB)/4, $0xba520295
+DATA cba520295<>+4(SB)/4, $0xba520295
+DATA cba520295<>+8(SB)/4, $0xba520295
+DATA cba520295<>+12(SB)/4, $0xba520295
+DATA cba520295<>+16(SB)/4, $0xba520295
+DATA cba520295<>+20(SB)/4, $0xba520295
+DATA cba520295<>+24(SB)/4, $0xba520295
+DATA cba520295<>+28(SB)/4, $0xba520295
+GLOBL cba520295<>(SB), RODATA|NOPTR, $32
+
+DATA c3baa03ec<>+0(SB)/4, $0x3baa03ec
+DATA c3baa03ec<>+4(SB)/4, $0x3baa03ec
+DATA c3baa03ec<>+8(SB)/4, $0x3baa03ec
+DATA c3baa03ec<>+12(SB)/4, $0x3baa03ec
+DATA c3baa03ec<>+16(SB)/4, $0x3baa03ec
+DATA c3baa03ec<>+20(SB)/4, $0x3baa03ec
+DATA c3baa03ec<>+24(SB)/4, $0x3baa03ec
+DATA c3baa03ec<>+28(SB)/4, $0x3baa03ec
+GLOBL c3baa03ec<>(SB), RODATA|NOPTR, $32
+
+DATA cbcdbfcad<>+0(SB)/4, $0xbcdbfcad
+DATA cbcdbfcad<>+4(SB)/4, $0xbcdbfcad
+DATA cbcdbfcad<>+8(SB)/4, $0xbcdbfcad
+DATA cbcdbfcad<>+12(SB)/4, $0xbcdbfcad
+DATA cbcdbfcad<>+16(SB)/4, $0xbcdbfcad
+DATA cbcdbfcad<>+20(SB)/4, $0xbcdbfcad
+DATA cbcdbfcad<>+24(SB)/4, $0xbcdbfcad
+DATA cbcdbfcad<>+28(SB)/4, $0xbcdbfcad
+GLOBL cbcdbfcad<>(SB), RODATA|NOPTR, $32
+
+DATA c3de7167e<>+0(SB)/4, $0x3de7167e
+DATA c3de7167e<>+4(SB)/4, $0x3de7167e
+DATA c3de7167e<>+8(SB)/4, $0x3de7167e
+DATA c3de7167e<>+12(SB)/4, $0x3de7167e
+DATA c3de7167e<>+16(SB)/4, $0x3de7167e
+DATA c3de7167e<>+20(SB)/4, $0x3de7167e
+DATA c3de7167e<>+24(SB)/4, $0x3de7167e
+DATA c3de7167e<>+28(SB)/4, $0x3de7167e
+GLOBL c3de7167e<>(SB), RODATA|NOPTR, $32
+
+DATA cbec0939f<>+0(SB)/4, $0xbec0939f
+DATA cbec0939f<>+4(SB)/4, $0xbec0939f
+DATA cbec0939f<>+8(SB)/4, $0xbec0939f
+DATA cbec0939f<>+12(SB)/4, $0xbec0939f
+DATA cbec0939f<>+16(SB)/4, $0xbec0939f
+DATA cbec0939f<>+20(SB)/4, $0xbec0939f
+DATA cbec0939f<>+24(SB)/4, $0xbec0939f
+DATA cbec0939f<>+28(SB)/4, $0xbec0939f
+GLOBL cbec0939f<>(SB), RODATA|NOPTR, $32
+
+DATA cb380f034<>+0(SB)/4, $0xb380f034
+DATA cb380f034<>+4(SB)/4, $0xb380f034
+DATA cb380f034<>+8(SB)/4, $0xb380f034
+DATA cb380f034<>+12(SB)/4, $0xb380f034
+DATA cb380f034<>+16(SB)/4, $0xb380f034
+DATA cb380f034<>+20(SB)/4, $0xb380f034
+DATA cb380f034<>+24(SB)/4, $0xb380f034
+DATA cb380f034<>+28(SB)/4, $0xb380f034
+GLOBL cb380f034<>(SB), RODATA|NOPTR, $32
+
+DATA c3f906ebb<>+0(SB)/4, $0x3f906ebb
+DATA c3f906ebb<>+4(SB)/4, $0x3f906ebb
+DATA c3f906ebb<>+8(SB)/4, $0x3f906ebb
+DATA c3f906ebb<>+12(SB)/4, $0x3f906ebb
+DATA c3f906ebb<>+16(SB)/4, $0x3f906ebb
+DATA c3f906ebb<>+20(SB)/4, $0x3f906ebb
+DATA c3f906ebb<>+24(SB)/4, $0x3f906ebb
+DATA c3f906ebb<>+28(SB)/4, $0x3f906ebb
+GLOBL c3f906ebb<>(SB), RODATA|NOPTR, $32
+
+// func mapELU(n int, y *float32, x *float32, a float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·mapELU(SB), NOSPLIT, $0-28
+	MOVQ         n+0(FP), AX
+	MOVQ         y+8(FP), CX
+	MOVQ         x+16(FP), DX
+	VBROADCASTSS a+24(FP), Y0
+	XORQ         BX, BX
+	SUBQ         $0x08, AX
+	JLT          tail4
+
+one3:
+	VMOVUPS      (DX)(BX*1), Y1
+	VMOVAPS      Y1, Y2
+	VMOVAPS      cc2ae0000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVAPS      c00000000<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVAPS      c4b40007f<>+0(SB), Y3
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y3
+	VSUBPS       c4b40007f<>+0(SB), Y3, Y5
+	VFNMADD231PS c3f318000<>+0(SB), Y5, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y5, Y2
+	VMOVAPS      c3ab560ba<>+0(SB), Y4
+	VFMADD213PS  c3c091ed4<>+0(SB), Y2, Y4
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y2, Y4
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y2, Y4
+	VFMADD213PS  c3efffffe<>+0(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VPSLLD       $0x17, Y3, Y3
+	VSUBPS       c3f800000<>+0(SB), Y3, Y2
+	VFMADD231PS  Y4, Y3, Y2
+	VANDPS       c80000000<>+0(SB), Y1, Y3
+	VORPS        Y3, Y2, Y2
+	VMULPS       Y0, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VCMPPS       $0x11, Y1, Y3, Y3
+	VBLENDVPS    Y3, Y1, Y2, Y2
+	VMOVUPS      Y2, (CX)(BX*1)
+	ADDQ         $0x20, BX
+	SUBQ         $0x08, AX
+	JGE          one3
+
+tail4:
+	ADDQ         $0x08, AX
+	JZ           end5
+	LEAQ         masks<>+32(SB), SI
+	NEGQ         AX
+	VMOVUPS      (SI)(AX*4), Y1
+	VMASKMOVPS   (DX)(BX*1), Y1, Y2
+	VMOVAPS      Y2, Y3
+	VMOVAPS      cc2ae0000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVAPS      c00000000<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVAPS      c4b40007f<>+0(SB), Y4
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y3, Y4
+	VSUBPS       c4b40007f<>+0(SB), Y4, Y6
+	VFNMADD231PS c3f318000<>+0(SB), Y6, Y3
+	VFNMADD231PS cb95e8083<>+0(SB), Y6, Y3
+	VMOVAPS      c3ab560ba<>+0(SB), Y5
+	VFMADD213PS  c3c091ed4<>+0(SB), Y3, Y5
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y3, Y5
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y3, Y5
+	VFMADD213PS  c3efffffe<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VSUBPS       c3f800000<>+0(SB), Y4, Y3
+	VFMADD231PS  Y5, Y4, Y3
+	VANDPS       c80000000<>+0(SB), Y2, Y4
+	VORPS        Y4, Y3, Y3
+	VMULPS       Y0, Y3, Y3
+	VXORPS       Y0, Y0, Y0
+	VCMPPS       $0x11, Y2, Y0, Y0
+	VBLENDVPS    Y0, Y2, Y3, Y3
+	VMASKMOVPS   Y3, Y1, (CX)(BX*1)
+
+end5:
+	VZEROUPPER
+	RET
+
+DATA cc2ae0000<>+0(SB)/4, $0xc2ae0000
+DATA cc2ae0000<>+4(SB)/4, $0xc2ae0000
+DATA cc2ae0000<>+8(SB)/4, $0xc2ae0000
+DATA cc2ae0000<>+12(SB)/4, $0xc2ae0000
+DATA cc2ae0000<>+16(SB)/4, $0xc2ae0000
+DATA cc2ae0000<>+20(SB)/4, $0xc2ae0000
+DATA cc2ae0000<>+24(SB)/4, $0xc2ae0000
+DATA cc2ae0000<>+28(SB)/4, $0xc2ae0000
+GLOBL cc2ae0000<>(SB), RODATA|NOPTR, $32
+
+DATA c00000000<>+0(SB)/4, $0x00000000
+DATA c00000000<>+4(SB)/4, $0x00000000
+DATA c00000000<>+8(SB)/4, $0x00000000
+DATA c00000000<>+12(SB)/4, $0x00000000
+DATA c00000000<>+16(SB)/4, $0x00000000
+DATA c00000000<>+20(SB)/4, $0x00000000
+DATA c00000000<>+24(SB)/4, $0x00000000
+DATA c00000000<>+28(SB)/4, $0x00000000
+GLOBL c00000000<>(SB), RODATA|NOPTR, $32
+
 // func mapExpBackward(n int, dx *float32, dy *float32, r *float32, add bool)
 // Requires: AVX
 TEXT ·mapExpBackward(SB), NOSPLIT, $0-33
@@ -2257,6 +2712,586 @@ tail10:
 	VMULPS     Y2, Y3, Y3
 	VMULPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (CX)(SI*1)
+
+end11:
+	VZEROUPPER
+	RET
+
+// func mapErfBackward(n int, dx *float32, dy *float32, r *float32, add bool)
+// Requires: AVX, AVX2, FMA3
+TEXT ·mapErfBackward(SB), NOSPLIT, $0-33
+	CMPB add+32(FP), $0x00
+	JEQ  no1
+	MOVQ n+0(FP), AX
+	MOVQ dx+8(FP), CX
+	MOVQ dy+16(FP), DX
+	MOVQ r+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+	JLT  tail5
+
+one4:
+	VMOVUPS      (DX)(SI*1), Y0
+	VMOVUPS      (BX)(SI*1), Y1
+	VMULPS       Y1, Y1, Y1
+	VXORPS       c80000000<>+0(SB), Y1, Y1
+	VMOVAPS      cc2d20000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVAPS      c42b20000<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVAPS      c4b4000fe<>+0(SB), Y2
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y1, Y2
+	VSUBPS       c4b4000fe<>+0(SB), Y2, Y4
+	VFNMADD231PS c3f318000<>+0(SB), Y4, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y4, Y1
+	VMOVAPS      c3ab560ba<>+0(SB), Y3
+	VFMADD213PS  c3c091ed4<>+0(SB), Y1, Y3
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y1, Y3
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y1, Y3
+	VFMADD213PS  c3efffffe<>+0(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VPSRLD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VFMADD213PS  Y1, Y1, Y3
+	VMULPS       Y2, Y3, Y3
+	VMULPS       c3f906ebb<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y0, Y0
+	VMOVUPS      (CX)(SI*1), Y1
+	VADDPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (CX)(SI*1)
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, AX
+	JGE          one4
+
+tail5:
+	ADDQ         $0x08, AX
+	JZ           end6
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y0
+	VMASKMOVPS   (DX)(SI*1), Y0, Y1
+	VMASKMOVPS   (BX)(SI*1), Y0, Y2
+	VMULPS       Y2, Y2, Y2
+	VXORPS       c80000000<>+0(SB), Y2, Y2
+	VMOVAPS      cc2d20000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVAPS      c42b20000<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVAPS      c4b4000fe<>+0(SB), Y3
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y3
+	VSUBPS       c4b4000fe<>+0(SB), Y3, Y5
+	VFNMADD231PS c3f318000<>+0(SB), Y5, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y5, Y2
+	VMOVAPS      c3ab560ba<>+0(SB), Y4
+	VFMADD213PS  c3c091ed4<>+0(SB), Y2, Y4
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y2, Y4
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y2, Y4
+	VFMADD213PS  c3efffffe<>+0(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VPSRLD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y3, Y3
+	VFMADD213PS  Y2, Y2, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       c3f906ebb<>+0(SB), Y4, Y4
+	VMULPS       Y4, Y1, Y1
+	VMASKMOVPS   (CX)(SI*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(SI*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	MOVQ n+0(FP), AX
+	MOVQ dx+8(FP), CX
+	MOVQ dy+16(FP), DX
+	MOVQ r+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+	JLT  tail10
+
+one9:
+	VMOVUPS      (DX)(SI*1), Y0
+	VMOVUPS      (BX)(SI*1), Y1
+	VMULPS       Y1, Y1, Y1
+	VXORPS       c80000000<>+0(SB), Y1, Y1
+	VMOVAPS      cc2d20000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVAPS      c42b20000<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMOVAPS      c4b4000fe<>+0(SB), Y2
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y1, Y2
+	VSUBPS       c4b4000fe<>+0(SB), Y2, Y4
+	VFNMADD231PS c3f318000<>+0(SB), Y4, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y4, Y1
+	VMOVAPS      c3ab560ba<>+0(SB), Y3
+	VFMADD213PS  c3c091ed4<>+0(SB), Y1, Y3
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y1, Y3
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y1, Y3
+	VFMADD213PS  c3efffffe<>+0(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VPSRLD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VFMADD213PS  Y1, Y1, Y3
+	VMULPS       Y2, Y3, Y3
+	VMULPS       c3f906ebb<>+0(SB), Y3, Y3
+	VMULPS       Y3, Y0, Y0
+	VMOVUPS      Y0, (CX)(SI*1)
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, AX
+	JGE          one9
+
+tail10:
+	ADDQ         $0x08, AX
+	JZ           end11
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y0
+	VMASKMOVPS   (DX)(SI*1), Y0, Y1
+	VMASKMOVPS   (BX)(SI*1), Y0, Y2
+	VMULPS       Y2, Y2, Y2
+	VXORPS       c80000000<>+0(SB), Y2, Y2
+	VMOVAPS      cc2d20000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVAPS      c42b20000<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVAPS      c4b4000fe<>+0(SB), Y3
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y3
+	VSUBPS       c4b4000fe<>+0(SB), Y3, Y5
+	VFNMADD231PS c3f318000<>+0(SB), Y5, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y5, Y2
+	VMOVAPS      c3ab560ba<>+0(SB), Y4
+	VFMADD213PS  c3c091ed4<>+0(SB), Y2, Y4
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y2, Y4
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y2, Y4
+	VFMADD213PS  c3efffffe<>+0(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VPSRLD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y3, Y3
+	VFMADD213PS  Y2, Y2, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       c3f906ebb<>+0(SB), Y4, Y4
+	VMULPS       Y4, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(SI*1)
+
+end11:
+	VZEROUPPER
+	RET
+
+// func mapSoftplusBackward(n int, dx *float32, dy *float32, r *float32, add bool)
+// Requires: AVX, AVX2, FMA3
+TEXT ·mapSoftplusBackward(SB), NOSPLIT, $0-33
+	CMPB add+32(FP), $0x00
+	JEQ  no1
+	MOVQ n+0(FP), AX
+	MOVQ dx+8(FP), CX
+	MOVQ dy+16(FP), DX
+	MOVQ r+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+	JLT  tail5
+
+one4:
+	VMOVUPS      (DX)(SI*1), Y0
+	VMOVUPS      (BX)(SI*1), Y1
+	VMOVAPS      c3f800000<>+0(SB), Y5
+	VORPS        c80000000<>+0(SB), Y1, Y2
+	VMOVAPS      cc2d20000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVAPS      c4b4000fe<>+0(SB), Y3
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y3
+	VSUBPS       c4b4000fe<>+0(SB), Y3, Y4
+	VFNMADD231PS c3f318000<>+0(SB), Y4, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y4, Y2
+	VMOVAPS      c3ab560ba<>+0(SB), Y6
+	VFMADD213PS  c3c091ed4<>+0(SB), Y2, Y6
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y2, Y6
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y2, Y6
+	VFMADD213PS  c3efffffe<>+0(SB), Y2, Y6
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y6
+	VPSRLD       $0x01, Y3, Y7
+	VPSUBD       Y7, Y3, Y3
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y7, Y7
+	VADDPS       c3f800000<>+0(SB), Y6, Y6
+	VMULPS       Y7, Y6, Y2
+	VADDPS       c3f800000<>+0(SB), Y2, Y3
+	VDIVPS       Y3, Y6, Y4
+	VFNMADD231PS Y7, Y4, Y5
+	VMOVAPS      c3f800000<>+0(SB), Y8
+	VSUBPS       Y3, Y8, Y8
+	VADDPS       Y2, Y8, Y8
+	VFNMADD231PS Y4, Y3, Y6
+	VFNMADD231PS Y4, Y8, Y6
+	VFMADD231PS  Y6, Y5, Y4
+	VMULPS       Y7, Y4, Y4
+	VBLENDVPS    Y1, Y4, Y5, Y4
+	VMULPS       Y4, Y0, Y0
+	VMOVUPS      (CX)(SI*1), Y1
+	VADDPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (CX)(SI*1)
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, AX
+	JGE          one4
+
+tail5:
+	ADDQ         $0x08, AX
+	JZ           end6
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y0
+	VMASKMOVPS   (DX)(SI*1), Y0, Y1
+	VMASKMOVPS   (BX)(SI*1), Y0, Y2
+	VMOVAPS      c3f800000<>+0(SB), Y6
+	VORPS        c80000000<>+0(SB), Y2, Y3
+	VMOVAPS      cc2d20000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVAPS      c4b4000fe<>+0(SB), Y4
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y3, Y4
+	VSUBPS       c4b4000fe<>+0(SB), Y4, Y5
+	VFNMADD231PS c3f318000<>+0(SB), Y5, Y3
+	VFNMADD231PS cb95e8083<>+0(SB), Y5, Y3
+	VMOVAPS      c3ab560ba<>+0(SB), Y7
+	VFMADD213PS  c3c091ed4<>+0(SB), Y3, Y7
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y3, Y7
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y3, Y7
+	VFMADD213PS  c3efffffe<>+0(SB), Y3, Y7
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y7
+	VPSRLD       $0x01, Y4, Y8
+	VPSUBD       Y8, Y4, Y4
+	VPSLLD       $0x17, Y8, Y8
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y8, Y8
+	VADDPS       c3f800000<>+0(SB), Y7, Y7
+	VMULPS       Y8, Y7, Y3
+	VADDPS       c3f800000<>+0(SB), Y3, Y4
+	VDIVPS       Y4, Y7, Y5
+	VFNMADD231PS Y8, Y5, Y6
+	VMOVAPS      c3f800000<>+0(SB), Y9
+	VSUBPS       Y4, Y9, Y9
+	VADDPS       Y3, Y9, Y9
+	VFNMADD231PS Y5, Y4, Y7
+	VFNMADD231PS Y5, Y9, Y7
+	VFMADD231PS  Y7, Y6, Y5
+	VMULPS       Y8, Y5, Y5
+	VBLENDVPS    Y2, Y5, Y6, Y5
+	VMULPS       Y5, Y1, Y1
+	VMASKMOVPS   (CX)(SI*1), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(SI*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	MOVQ n+0(FP), AX
+	MOVQ dx+8(FP), CX
+	MOVQ dy+16(FP), DX
+	MOVQ r+24(FP), BX
+	XORQ SI, SI
+	SUBQ $0x08, AX
+	JLT  tail10
+
+one9:
+	VMOVUPS      (DX)(SI*1), Y0
+	VMOVUPS      (BX)(SI*1), Y1
+	VMOVAPS      c3f800000<>+0(SB), Y5
+	VORPS        c80000000<>+0(SB), Y1, Y2
+	VMOVAPS      cc2d20000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVAPS      c4b4000fe<>+0(SB), Y3
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y3
+	VSUBPS       c4b4000fe<>+0(SB), Y3, Y4
+	VFNMADD231PS c3f318000<>+0(SB), Y4, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y4, Y2
+	VMOVAPS      c3ab560ba<>+0(SB), Y6
+	VFMADD213PS  c3c091ed4<>+0(SB), Y2, Y6
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y2, Y6
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y2, Y6
+	VFMADD213PS  c3efffffe<>+0(SB), Y2, Y6
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y6
+	VPSRLD       $0x01, Y3, Y7
+	VPSUBD       Y7, Y3, Y3
+	VPSLLD       $0x17, Y7, Y7
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y7, Y7
+	VADDPS       c3f800000<>+0(SB), Y6, Y6
+	VMULPS       Y7, Y6, Y2
+	VADDPS       c3f800000<>+0(SB), Y2, Y3
+	VDIVPS       Y3, Y6, Y4
+	VFNMADD231PS Y7, Y4, Y5
+	VMOVAPS      c3f800000<>+0(SB), Y8
+	VSUBPS       Y3, Y8, Y8
+	VADDPS       Y2, Y8, Y8
+	VFNMADD231PS Y4, Y3, Y6
+	VFNMADD231PS Y4, Y8, Y6
+	VFMADD231PS  Y6, Y5, Y4
+	VMULPS       Y7, Y4, Y4
+	VBLENDVPS    Y1, Y4, Y5, Y4
+	VMULPS       Y4, Y0, Y0
+	VMOVUPS      Y0, (CX)(SI*1)
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, AX
+	JGE          one9
+
+tail10:
+	ADDQ         $0x08, AX
+	JZ           end11
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y0
+	VMASKMOVPS   (DX)(SI*1), Y0, Y1
+	VMASKMOVPS   (BX)(SI*1), Y0, Y2
+	VMOVAPS      c3f800000<>+0(SB), Y6
+	VORPS        c80000000<>+0(SB), Y2, Y3
+	VMOVAPS      cc2d20000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVAPS      c4b4000fe<>+0(SB), Y4
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y3, Y4
+	VSUBPS       c4b4000fe<>+0(SB), Y4, Y5
+	VFNMADD231PS c3f318000<>+0(SB), Y5, Y3
+	VFNMADD231PS cb95e8083<>+0(SB), Y5, Y3
+	VMOVAPS      c3ab560ba<>+0(SB), Y7
+	VFMADD213PS  c3c091ed4<>+0(SB), Y3, Y7
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y3, Y7
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y3, Y7
+	VFMADD213PS  c3efffffe<>+0(SB), Y3, Y7
+	VMULPS       Y3, Y3, Y5
+	VFMADD213PS  Y3, Y5, Y7
+	VPSRLD       $0x01, Y4, Y8
+	VPSUBD       Y8, Y4, Y4
+	VPSLLD       $0x17, Y8, Y8
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y8, Y8
+	VADDPS       c3f800000<>+0(SB), Y7, Y7
+	VMULPS       Y8, Y7, Y3
+	VADDPS       c3f800000<>+0(SB), Y3, Y4
+	VDIVPS       Y4, Y7, Y5
+	VFNMADD231PS Y8, Y5, Y6
+	VMOVAPS      c3f800000<>+0(SB), Y9
+	VSUBPS       Y4, Y9, Y9
+	VADDPS       Y3, Y9, Y9
+	VFNMADD231PS Y5, Y4, Y7
+	VFNMADD231PS Y5, Y9, Y7
+	VFMADD231PS  Y7, Y6, Y5
+	VMULPS       Y8, Y5, Y5
+	VBLENDVPS    Y2, Y5, Y6, Y5
+	VMULPS       Y5, Y1, Y1
+	VMASKMOVPS   Y1, Y0, (CX)(SI*1)
+
+end11:
+	VZEROUPPER
+	RET
+
+// func mapELUBackward(n int, dx *float32, dy *float32, x *float32, a float32, add bool)
+// Requires: AVX, AVX2, FMA3
+TEXT ·mapELUBackward(SB), NOSPLIT, $0-37
+	CMPB         add+36(FP), $0x00
+	JEQ          no1
+	MOVQ         n+0(FP), AX
+	MOVQ         dx+8(FP), CX
+	MOVQ         dy+16(FP), DX
+	MOVQ         x+24(FP), BX
+	VBROADCASTSS a+32(FP), Y0
+	XORQ         SI, SI
+	SUBQ         $0x08, AX
+	JLT          tail5
+
+one4:
+	VMOVUPS      (BX)(SI*1), Y1
+	VMOVAPS      Y1, Y2
+	VMOVAPS      c00000000<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVAPS      cc2d20000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVAPS      c42b20000<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVAPS      c4b4000fe<>+0(SB), Y3
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y3
+	VSUBPS       c4b4000fe<>+0(SB), Y3, Y5
+	VFNMADD231PS c3f318000<>+0(SB), Y5, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y5, Y2
+	VMOVAPS      c3ab560ba<>+0(SB), Y4
+	VFMADD213PS  c3c091ed4<>+0(SB), Y2, Y4
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y2, Y4
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y2, Y4
+	VFMADD213PS  c3efffffe<>+0(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VPSRLD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y3, Y3
+	VFMADD213PS  Y2, Y2, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y0, Y4, Y4
+	VMOVAPS      c3f800000<>+0(SB), Y2
+	VXORPS       Y3, Y3, Y3
+	VCMPPS       $0x11, Y1, Y3, Y3
+	VBLENDVPS    Y3, Y2, Y4, Y4
+	VMOVUPS      (DX)(SI*1), Y1
+	VMULPS       Y1, Y4, Y4
+	VMOVUPS      (CX)(SI*1), Y1
+	VADDPS       Y1, Y4, Y4
+	VMOVUPS      Y4, (CX)(SI*1)
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, AX
+	JGE          one4
+
+tail5:
+	ADDQ         $0x08, AX
+	JZ           end6
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y1
+	VMASKMOVPS   (BX)(SI*1), Y1, Y2
+	VMOVAPS      Y2, Y3
+	VMOVAPS      c00000000<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVAPS      cc2d20000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVAPS      c42b20000<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVAPS      c4b4000fe<>+0(SB), Y4
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y3, Y4
+	VSUBPS       c4b4000fe<>+0(SB), Y4, Y6
+	VFNMADD231PS c3f318000<>+0(SB), Y6, Y3
+	VFNMADD231PS cb95e8083<>+0(SB), Y6, Y3
+	VMOVAPS      c3ab560ba<>+0(SB), Y5
+	VFMADD213PS  c3c091ed4<>+0(SB), Y3, Y5
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y3, Y5
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y3, Y5
+	VFMADD213PS  c3efffffe<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y5
+	VPSRLD       $0x01, Y4, Y3
+	VPSUBD       Y3, Y4, Y4
+	VPSLLD       $0x17, Y3, Y3
+	VPSLLD       $0x17, Y4, Y4
+	VFMADD213PS  Y3, Y3, Y5
+	VMULPS       Y4, Y5, Y5
+	VMULPS       Y0, Y5, Y5
+	VMOVAPS      c3f800000<>+0(SB), Y0
+	VXORPS       Y3, Y3, Y3
+	VCMPPS       $0x11, Y2, Y3, Y3
+	VBLENDVPS    Y3, Y0, Y5, Y5
+	VMASKMOVPS   (DX)(SI*1), Y1, Y0
+	VMULPS       Y0, Y5, Y5
+	VMASKMOVPS   (CX)(SI*1), Y1, Y0
+	VADDPS       Y0, Y5, Y5
+	VMASKMOVPS   Y5, Y1, (CX)(SI*1)
+
+end6:
+	VZEROUPPER
+	RET
+
+no1:
+	MOVQ         n+0(FP), AX
+	MOVQ         dx+8(FP), CX
+	MOVQ         dy+16(FP), DX
+	MOVQ         x+24(FP), BX
+	VBROADCASTSS a+32(FP), Y0
+	XORQ         SI, SI
+	SUBQ         $0x08, AX
+	JLT          tail10
+
+one9:
+	VMOVUPS      (BX)(SI*1), Y1
+	VMOVAPS      Y1, Y2
+	VMOVAPS      c00000000<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVAPS      cc2d20000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVAPS      c42b20000<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMOVAPS      c4b4000fe<>+0(SB), Y3
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y3
+	VSUBPS       c4b4000fe<>+0(SB), Y3, Y5
+	VFNMADD231PS c3f318000<>+0(SB), Y5, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y5, Y2
+	VMOVAPS      c3ab560ba<>+0(SB), Y4
+	VFMADD213PS  c3c091ed4<>+0(SB), Y2, Y4
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y2, Y4
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y2, Y4
+	VFMADD213PS  c3efffffe<>+0(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VPSRLD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPSLLD       $0x17, Y2, Y2
+	VPSLLD       $0x17, Y3, Y3
+	VFMADD213PS  Y2, Y2, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       Y0, Y4, Y4
+	VMOVAPS      c3f800000<>+0(SB), Y2
+	VXORPS       Y3, Y3, Y3
+	VCMPPS       $0x11, Y1, Y3, Y3
+	VBLENDVPS    Y3, Y2, Y4, Y4
+	VMOVUPS      (DX)(SI*1), Y1
+	VMULPS       Y1, Y4, Y4
+	VMOVUPS      Y4, (CX)(SI*1)
+	ADDQ         $0x20, SI
+	SUBQ         $0x08, AX
+	JGE          one9
+
+tail10:
+	ADDQ         $0x08, AX
+	JZ           end11
+	LEAQ         masks<>+32(SB), DI
+	NEGQ         AX
+	VMOVUPS      (DI)(AX*4), Y1
+	VMASKMOVPS   (BX)(SI*1), Y1, Y2
+	VMOVAPS      Y2, Y3
+	VMOVAPS      c00000000<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVAPS      cc2d20000<>+0(SB), Y4
+	VMAXPS       Y3, Y4, Y3
+	VMOVAPS      c42b20000<>+0(SB), Y4
+	VMINPS       Y3, Y4, Y3
+	VMOVAPS      c4b4000fe<>+0(SB), Y4
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y3, Y4
+	VSUBPS       c4b4000fe<>+0(SB), Y4, Y6
+	VFNMADD231PS c3f318000<>+0(SB), Y6, Y3
+	VFNMADD231PS cb95e8083<>+0(SB), Y6, Y3
+	VMOVAPS      c3ab560ba<>+0(SB), Y5
+	VFMADD213PS  c3c091ed4<>+0(SB), Y3, Y5
+	VFMADD213PS  c3d2aac2c<>+0(SB), Y3, Y5
+	VFMADD213PS  c3e2aaa46<>+0(SB), Y3, Y5
+	VFMADD213PS  c3efffffe<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y5
+	VPSRLD       $0x01, Y4, Y3
+	VPSUBD       Y3, Y4, Y4
+	VPSLLD       $0x17, Y3, Y3
+	VPSLLD       $0x17, Y4, Y4
+	VFMADD213PS  Y3, Y3, Y5
+	VMULPS       Y4, Y5, Y5
+	VMULPS       Y0, Y5, Y5
+	VMOVAPS      c3f800000<>+0(SB), Y0
+	VXORPS       Y3, Y3, Y3
+	VCMPPS       $0x11, Y2, Y3, Y3
+	VBLENDVPS    Y3, Y0, Y5, Y5
+	VMASKMOVPS   (DX)(SI*1), Y1, Y0
+	VMULPS       Y0, Y5, Y5
+	VMASKMOVPS   Y5, Y1, (CX)(SI*1)
 
 end11:
 	VZEROUPPER

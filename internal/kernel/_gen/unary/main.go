@@ -33,6 +33,8 @@ func main() {
 	forward("mapAbs", unroll, magnitude)
 	forward("mapTanh", 1, tanh)
 	forward("mapSigmoid", 1, sigmoid)
+	forward("mapErf", 1, erf)
+	elu()
 	backward("mapExpBackward", unroll, func(d, y reg.VecVirtual) { VMULPS(y, d, d) })
 	backward("mapLogBackward", 1, func(d, x reg.VecVirtual) { VDIVPS(x, d, d) })
 	backward("mapSqrtBackward", 1, func(d, y reg.VecVirtual) {
@@ -48,6 +50,9 @@ func main() {
 	backward("mapAbsBackward", unroll, absBackward)
 	backward("mapTanhBackward", unroll, tanhBackward)
 	backward("mapSigmoidBackward", unroll, sigmoidBackward)
+	backward("mapErfBackward", 1, erfBackward)
+	backward("mapSoftplusBackward", 1, func(d, x reg.VecVirtual) { VMULPS(sigmoid(x), d, d) })
+	eluBackward()
 	Generate()
 }
 
@@ -238,4 +243,97 @@ func sigmoidBackward(d, y reg.VecVirtual) {
 	VSUBPS(y, s, s)
 	VMULPS(y, s, s)
 	VMULPS(s, d, d)
+}
+
+// erfNear and erfTail are polynomials P of degree 6 in erf x = erfHigh x + x P(x^2), |x| < 1, with an error below 2^-29 of
+// erf x, and Q of degree 14 in 1 - erf x = Q(x - 2.5), 1 <= x <= 4, with one below 2^-26.
+var (
+	erfNear = []float64{
+		-0x1.01e068p-24, -0x1.81273ep-2, 0x1.ce2cfcp-4, -0x1.b7f95ap-6, 0x1.5407d8p-8, -0x1.a4052ap-11, 0x1.498d64p-14,
+	}
+	erfTail = []float64{
+		0x1.aab872p-12, -0x1.1d7fcp-9, 0x1.64e37ep-8, -0x1.11abb8p-7, 0x1.1a8ba8p-7, -0x1.905ddcp-8, 0x1.6eae44p-9, -0x1.25ca46p-11,
+		-0x1.0f4b66p-12, 0x1.1bc3ap-12, -0x1.542b6ap-14, -0x1.29f89cp-16, 0x1.07bceap-16, -0x1.0ba526p-21, -0x1.ddf05ap-21,
+	}
+)
+
+const erfHigh = 0x1.20dd76p+0 // of 2/sqrt(pi)
+
+func erf(x reg.VecVirtual) reg.VecVirtual {
+	a, t, q, far, sign := YMM(), YMM(), YMM(), Full(1), YMM()
+	VANDPS(Bits(^uint32(signBit)), x, a)
+	VMOVAPS(a, t)
+	ClampAbove(t, Full(4)) // erf is 1
+	VSUBPS(Const(2.5), t, t)
+	Poly(q, t, erfTail)
+	VSUBPS(q, far, far)
+	VANDPS(Bits(signBit), x, sign)
+	VORPS(sign, far, far)
+	VCMPPS(Imm(Less), Const(1), a, a)
+	VBLENDVPS(a, erfSeries(x), far, far)
+	return far
+}
+
+func erfSeries(x reg.VecVirtual) reg.VecVirtual {
+	p, square := YMM(), YMM()
+	VMULPS(x, x, square)
+	Poly(p, square, erfNear)
+	VMULPS(x, p, p)
+	VFMADD231PS(Const(erfHigh), x, p)
+	return p
+}
+
+func erfBackward(d, x reg.VecVirtual) {
+	VMULPS(x, x, x)
+	VXORPS(Bits(signBit), x, x)
+	e := ExpOf(x)
+	VMULPS(Const(2/math.SqrtPi), e, e)
+	VMULPS(e, d, d)
+}
+
+// elu is a (e^x - 1) below 0, with e^x = 2^n (1 + t): a (2^n t + (2^n - 1)).
+func elu() {
+	Start("mapELU", "(n int, y, x *float32, a float32)")
+	n, y, x, a := Int("n"), Int("y"), Int("x"), Scalar("a")
+	Sweep(n, 1, func(at At) {
+		v, below, less, sign := at.Load(x), YMM(), YMM(), YMM()
+		VMOVAPS(v, below)
+		ClampBelow(below, Full(-87)) // e^x - 1 is -1
+		ClampAbove(below, Full(0))
+		e := Exp(below, Const(Magic+OneBias))
+		s := e.Scale()
+		VSUBPS(Const(1), s, less)
+		VFMADD231PS(e.T, s, less)
+		VANDPS(Bits(signBit), v, sign)
+		VORPS(sign, less, less)
+		VMULPS(a, less, less)
+		keepPositive(v, v, less)
+		at.Store(less, y)
+	})
+	Done()
+}
+
+func eluBackward() {
+	Start("mapELUBackward", "(n int, dx, dy, x *float32, a float32, add bool)")
+	If("add", func(add bool) {
+		n, dx, dy, x, a := Int("n"), Int("dx"), Int("dy"), Int("x"), Scalar("a")
+		Sweep(n, 1, func(at At) {
+			v, below := at.Load(x), YMM()
+			VMOVAPS(v, below)
+			ClampAbove(below, Full(0))
+			e := ExpOf(below)
+			VMULPS(a, e, e)
+			keepPositive(v, Full(1), e)
+			VMULPS(at.Load(dy), e, e)
+			at.Put(e, dx, add)
+		})
+		Done()
+	})
+}
+
+// keepPositive sets y to v where x is above 0.
+func keepPositive(x, v, y reg.VecVirtual) {
+	is := Zeroed(1)[0]
+	VCMPPS(Imm(Less), x, is, is)
+	VBLENDVPS(is, v, y, y)
 }

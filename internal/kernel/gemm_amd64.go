@@ -17,15 +17,16 @@ const (
 // gemmSweep16 computes C[rows 16] = A[rows k] B[k 16] for one panel of up to six rows after the other, plus bias[16] unless nil,
 // plus C if add. Element (i, l) of A is at a[i*row+l*step], and the next panel at a[next]; element (l, j) of B at b[l*ldb+j]. C, of
 // leading dimension ldc, goes on with the next panel's rows. Products are added in ascending order of k, fused. Unless mask is
-// nil it is one of 16 and says which columns of C exist. rows, k and panels are at least 1.
+// nil it is one of 16 and says which columns of C exist. What lies at ahead is fetched into the second cache meanwhile, four bytes
+// for each k and panel. rows, k and panels are at least 1.
 //
 //go:noescape
-func gemmSweep16(rows, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+func gemmSweep16(rows, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, ahead *float32, add bool)
 
 // gemmSweep8 is gemmSweep16 for 8 columns.
 //
 //go:noescape
-func gemmSweep8(rows, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool)
+func gemmSweep8(rows, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, ahead *float32, add bool)
 
 // gemmPackRows6 packs 8*eights elements of up to six rows, at least one, into a panel of six, whose missing rows are the
 // last one again.
@@ -212,12 +213,17 @@ func multiplyAVX2(g *GEMM[float32], t *gemmTask[float32], rows rowsAVX2, cols co
 		apart = t.depth
 	}
 	for j := 0; j < t.cols; j += avxCols {
-		sweepAVX2(g, t, rows, &cols.data[j*apart], cols.ld, j)
+		b := &cols.data[j*apart]
+		ahead := b
+		if next := (j + avxCols) * apart; cols.packed && next < len(cols.data) {
+			ahead = &cols.data[next]
+		}
+		sweepAVX2(g, t, rows, b, ahead, cols.ld, j)
 	}
 }
 
-// sweepAVX2 multiplies all rows by one panel of columns, which has those of the task from number j on.
-func sweepAVX2(g *GEMM[float32], t *gemmTask[float32], rows rowsAVX2, b *float32, ldb, j int) {
+// sweepAVX2 multiplies all rows by one panel of columns, which has those of the task from number j on; ahead is what comes next.
+func sweepAVX2(g *GEMM[float32], t *gemmTask[float32], rows rowsAVX2, b, ahead *float32, ldb, j int) {
 	var padded [avxCols]float32
 	var bias *float32
 	var mask *int32
@@ -240,18 +246,18 @@ func sweepAVX2(g *GEMM[float32], t *gemmTask[float32], rows rowsAVX2, b *float32
 			at, next = p*avxRows*t.depth, avxRows*t.depth
 		}
 		sweep(height, cols, t.depth, end-p, &rows.data[at], next, rows.row, rows.step, b, ldb,
-			&g.C[(t.i+row)*g.LDC+t.j+j], g.LDC, bias, mask, g.Add || !t.first)
+			&g.C[(t.i+row)*g.LDC+t.j+j], g.LDC, bias, mask, ahead, g.Add || !t.first)
 		p = end
 	}
 }
 
 // sweep is gemmSweep16, or gemmSweep8 where that is enough.
-func sweep(height, cols, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, add bool) {
+func sweep(height, cols, k, panels int, a *float32, next, row, step int, b *float32, ldb int, c *float32, ldc int, bias *float32, mask *int32, ahead *float32, add bool) {
 	if cols <= 8 {
-		gemmSweep8(height, k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+		gemmSweep8(height, k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, ahead, add)
 		return
 	}
-	gemmSweep16(height, k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, add)
+	gemmSweep16(height, k, panels, a, next, row, step, b, ldb, c, ldc, bias, mask, ahead, add)
 }
 
 // packRowsAVX2 packs panels p0 to p1 of rows of op(A).

@@ -14,12 +14,12 @@ const (
 // gemmSweepDouble8 is gemmSweep16 of float64 and of 8 columns.
 //
 //go:noescape
-func gemmSweepDouble8(rows, k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
+func gemmSweepDouble8(rows, k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, ahead *float64, add bool)
 
 // gemmSweepDouble4 is gemmSweepDouble8 for 4 columns.
 //
 //go:noescape
-func gemmSweepDouble4(rows, k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, add bool)
+func gemmSweepDouble4(rows, k, panels int, a *float64, next, row, step int, b *float64, ldb int, c *float64, ldc int, bias *float64, mask *int64, ahead *float64, add bool)
 
 // gemmPackRowsDouble6 packs 4*fours elements of up to six rows, at least one, into a panel of six, whose missing rows are the
 // last one again.
@@ -125,12 +125,17 @@ func multiplyDouble(g *GEMM[float64], t *gemmTask[float64]) {
 		touchResult(g, t)
 	}
 	for j := 0; j < t.cols; j += doubleCols {
-		sweepDoubles(g, t, &t.b[j*t.depth], j)
+		b := &t.b[j*t.depth]
+		ahead := b
+		if next := (j + doubleCols) * t.depth; next < len(t.b) {
+			ahead = &t.b[next]
+		}
+		sweepDoubles(g, t, b, ahead, j)
 	}
 }
 
-// sweepDoubles multiplies all rows by one panel of columns, which has those of the task from number j on.
-func sweepDoubles(g *GEMM[float64], t *gemmTask[float64], b *float64, j int) {
+// sweepDoubles multiplies all rows by one panel of columns, which has those of the task from number j on; ahead is what comes next.
+func sweepDoubles(g *GEMM[float64], t *gemmTask[float64], b, ahead *float64, j int) {
 	var padded [doubleCols]float64
 	var bias *float64
 	var mask *int64
@@ -148,18 +153,18 @@ func sweepDoubles(g *GEMM[float64], t *gemmTask[float64], b *float64, j int) {
 			end = min(end, t.panels.high)
 		}
 		c := &g.C[(t.i+t.panels.row(p))*g.LDC+t.j+j]
-		sweepDouble(height, cols, t.depth, end-p, &t.a[p*avxRows*t.depth], avxRows*t.depth, b, c, g.LDC, bias, mask, g.Add || !t.first)
+		sweepDouble(height, cols, t.depth, end-p, &t.a[p*avxRows*t.depth], avxRows*t.depth, b, c, g.LDC, bias, mask, ahead, g.Add || !t.first)
 		p = end
 	}
 }
 
 // sweepDouble is gemmSweepDouble8, or gemmSweepDouble4 where that is enough.
-func sweepDouble(height, cols, k, panels int, a *float64, next int, b, c *float64, ldc int, bias *float64, mask *int64, add bool) {
+func sweepDouble(height, cols, k, panels int, a *float64, next int, b, c *float64, ldc int, bias *float64, mask *int64, ahead *float64, add bool) {
 	if cols <= 4 {
-		gemmSweepDouble4(height, k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
+		gemmSweepDouble4(height, k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, ahead, add)
 		return
 	}
-	gemmSweepDouble8(height, k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, add)
+	gemmSweepDouble8(height, k, panels, a, next, 1, avxRows, b, doubleCols, c, ldc, bias, mask, ahead, add)
 }
 
 // dotsDouble is dotsAVX2 of float64.

@@ -10,10 +10,13 @@ import "fmt"
 // stageSlice is how many columns are widened at a time.
 const stageSlice = 64
 
+// mixedTileRows is the most rows of what a chunk multiplies: as many as GEMM has would need twice the scratch for a tile of C.
+const mixedTileRows = 96
+
 // mixedStages is how a product with a C of a half type, or of float32, is cut.
 func mixedStages(m, n, k int, half bool) gemmStages {
 	s := stagesOf(m, n, k)
-	s.inner = half
+	s.inner, s.tileRows = half, mixedTileRows
 	return s
 }
 
@@ -45,7 +48,7 @@ func MixedGEMMStageScratch(m, n, k int) int64 {
 	}
 	depth := gemmDepth(k)
 	block := func(rows, cols int) int { return max(rows*(cols+mixedGap), cols*(rows+mixedGap)) }
-	tile := roundUp(stageTileRows, gemmRows) * stageTileCols
+	tile := mixedTileRows * stageTileCols
 	return 4 * int64(roundUp(max(block(packedRowsOf, depth), block(depth, stageSlice), tile), 16))
 }
 

@@ -23,7 +23,7 @@ const (
 	// What one chunk packs or multiplies.
 	packedRowsOf  = 48
 	packedColsOf  = 128
-	stageTileRows = 96
+	stageTileRows = 192
 	stageTileCols = 256
 )
 
@@ -68,12 +68,14 @@ func GEMMMostChunks(m, n, k int) (most int) {
 type gemmStages struct {
 	m, n, k           int
 	rows, cols, depth int  // of a block
+	tileRows          int  // most rows that a chunk multiplies
 	inner             bool // all blocks of K for one block of C, before the next
 }
 
 func stagesOf(m, n, k int) gemmStages {
 	return gemmStages{
 		m: m, n: n, k: k, rows: even(m, stageRows, gemmRows), cols: even(n, stageCols, gemmCols), depth: gemmDepth(k),
+		tileRows: stageTileRows,
 	}
 }
 
@@ -90,12 +92,13 @@ func (s *gemmStages) room() (a, b int) {
 type gemmStage struct {
 	gemmBlock
 	k, depth int
+	tileRows int
 	multiply bool // else pack
 	another  bool // block of B than in the stage before
 }
 
 func (s *gemmStages) at(stage int) (t gemmStage) {
-	t.multiply = stage%2 != 0
+	t.multiply, t.tileRows = stage%2 != 0, s.tileRows
 	stage /= 2
 	down, deep := s.down(), s.deep()
 	if t.another = stage%down == 0; s.inner && deep > 1 {
@@ -126,7 +129,7 @@ func (t *gemmStage) rowChunks() int { return ceilDiv(t.rows, packedRowsOf) }
 
 // tile is what a chunk multiplies: panels of rows, and columns.
 func (t *gemmStage) tile() (panels, cols int) {
-	rows, cols := tileOf(t.rows, t.cols, t.depth, stageTileRows, stageTileCols)
+	rows, cols := tileOf(t.rows, t.cols, t.depth, t.tileRows, stageTileCols)
 	return even(rowPanels(t.rows).count, ceilDiv(rows, gemmRows), 1), even(t.cols, cols, gemmCols)
 }
 

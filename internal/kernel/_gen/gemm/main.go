@@ -19,8 +19,11 @@ const (
 	tileRows = 6
 	tileCols = 16
 	unroll   = 4
-	float    = 4 // bytes
-	vector   = 8 // floats
+
+	// aheadStep is how many bytes ahead moves on in unroll steps of k: sixteen panels of A fetch one of B.
+	aheadStep = 16
+	float     = 4 // bytes
+	vector    = 8 // floats
 )
 
 // element is a type that tiles are computed in.
@@ -148,7 +151,7 @@ func (s strided) row(i int) Mem {
 // vectors, sums, two vectors of B and two elements of A are all 16 registers.
 func (e *element) sweep(vecs int) {
 	e.start("Sweep", strconv.Itoa(vecs*e.vector),
-		"func(rows, k, panels int, a *T, next, row, step int, b *T, ldb int, c *T, ldc int, bias *T, mask *M, add bool)")
+		"func(rows, k, panels int, a *T, next, row, step int, b *T, ldb int, c *T, ldc int, bias *T, mask *M, ahead *T, add bool)")
 	height := load("rows")
 	for rows := tileRows; rows > 1; rows-- {
 		CMPQ(height, Imm(uint64(rows)))
@@ -171,7 +174,7 @@ type tile struct {
 func (t tile) label(name string) string { return fmt.Sprint(name, t.rows) }
 
 func (t tile) sweep() {
-	a, b, c := load("a"), load("b"), load("c")
+	a, b, c, ahead := load("a"), load("b"), load("c"), load("ahead")
 	step, ldb, ldc, panels := t.bytes("step"), t.bytes("ldb"), t.bytes("ldc"), load("panels")
 	at, bp := newStrided(t.rows, t.bytes("row")), GP64()
 	Label(t.label("panel"))
@@ -179,7 +182,7 @@ func (t tile) sweep() {
 	MOVQ(a, at.p)
 	MOVQ(b, bp)
 	sum := zeroed(t.rows * t.vecs)
-	t.products(at, step, bp, ldb, sum)
+	t.products(at, step, bp, ldb, ahead, sum)
 	t.addBias(sum)
 	t.store(c, ldc, sum)
 	next := load("next")
@@ -203,7 +206,7 @@ func (t tile) prefetch(c, ldc reg.Register) {
 }
 
 // products adds up all products of a tile.
-func (t tile) products(a strided, step, b, ldb reg.Register, sum []reg.VecVirtual) {
+func (t tile) products(a strided, step, b, ldb, ahead reg.Register, sum []reg.VecVirtual) {
 	bs := []reg.VecVirtual{YMM(), YMM()}[:t.vecs]
 	as := []reg.VecVirtual{YMM(), YMM()}
 	one := func() {
@@ -228,6 +231,8 @@ func (t tile) products(a strided, step, b, ldb reg.Register, sum []reg.VecVirtua
 	SHRQ(Imm(2), n)
 	JZ(LabelRef(t.label("rest")))
 	Label(t.label("four"))
+	PREFETCHT1(Mem{Base: ahead})
+	ADDQ(Imm(aheadStep), ahead)
 	for range unroll {
 		one()
 	}
@@ -269,7 +274,7 @@ func (t tile) store(c, ldc reg.Register, sum []reg.VecVirtual) {
 		}
 	}
 	mask, add := load("mask"), GP32()
-	MOVBLZX(NewParamAddr("add", 104), add)
+	MOVBLZX(NewParamAddr("add", 112), add)
 	TESTQ(mask, mask)
 	JNZ(LabelRef(t.label("masked")))
 	TESTL(add, add)

@@ -163,7 +163,7 @@ func (l *attentionPanels) multiplyKeys(dst []float32, keys *block[float32], n in
 		return
 	}
 	rows := leftRows{keys.data, keys.rs, u.cols, l.tail}
-	rows.multiply(0, n, queries, dst, panelCols, nil, false)
+	rows.multiply(0, n, rightRows{data: queries}, dst, panelCols, nil, false)
 }
 
 // biasPanel adds the additive mask to a panel of scores. -Inf hides, whatever the score.

@@ -40,7 +40,11 @@ func convBytes(elems ...int) (n int64) {
 // forwardPanels is the scratch of forward: a panel of col, one of the result, and the last rows of the weight.
 func (p *Conv) forwardPanels(c *convOuter) (col, out, tail int) {
 	depth := p.depthChannels().size * p.taps()
-	return depth * panelCols, (c.rows.size + 4) * panelCols, 4 * depth
+	col = depth * panelCols
+	if p.banded() {
+		col = max(col, p.bandRoom()+2*depth)
+	}
+	return col, (c.rows.size + 4) * panelCols, 4 * depth
 }
 
 // inputPanels is the scratch of dx: the weight, a panel of g and one of dcol, and the planes.

@@ -5,7 +5,8 @@ package kernel
 // Convolution in float32 with AVX2. Nothing of col is packed but what sixteen output pixels and one sweep of the weight need:
 //
 //	forward   [outs depth] times a panel of col [depth 16], gathered from the image by masked loads, one for each output row
-//	          that the sixteen pixels lie in and each tap. The weight is read where it lies.
+//	          that the sixteen pixels lie in and each tap. The weight is read where it lies. Of few channels nothing is
+//	          gathered (conv_bands_amd64.go).
 //	dx        [outs depth]^T times a panel of g [outs 16], and the panel of dcol is added to planes in scratch likewise.
 //	dw        [depth pixels] times g^T in panels of sixteen outputs. col is read from the image itself, an element at a
 //	          time, six taps side by side; with padding, from a copy with its border.
@@ -67,6 +68,10 @@ func convForwardFast[T Float](p *Conv, y, x, w, b []T, scratch []byte, chunk int
 	if !useAVX2 || !p.paneled() || !isFloat32[T]() {
 		return false
 	}
+	if p.banded() && !raceEnabled {
+		convForwardBands(p, any(y).([]float32), any(x).([]float32), any(w).([]float32), any(b).([]float32), scratch, chunk)
+		return true
+	}
 	convForwardPanels(p, any(y).([]float32), any(x).([]float32), any(w).([]float32), any(b).([]float32), scratch, chunk)
 	return true
 }
@@ -102,7 +107,7 @@ func convForwardPanels(p *Conv, y, x, w, b []float32, scratch []byte, chunk int)
 			if i > 0 {
 				bias = nil
 			}
-			rows.multiply(c0*p.taps(), (c1-c0)*p.taps(), col, dst, ld, bias, i > 0)
+			rows.multiply(c0*p.taps(), (c1-c0)*p.taps(), rightRows{data: col}, dst, ld, bias, i > 0)
 		}
 		if !whole || raceEnabled {
 			p.spreadPanel(y, out, o, rows.n, segments)

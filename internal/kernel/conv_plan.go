@@ -124,8 +124,12 @@ func newConvOuter(p *Conv, rows, depth int) convOuter {
 	if depth <= convShort {
 		c.depth = newPieces(depth, convShortPiece, 8)
 	}
+	unit := gemmCols
+	if p.banded() {
+		unit = p.bandUnit()
+	}
 	for r, w := convRows, convCols; ; {
-		c.rows, c.tiles = newPieces(rows, r, 4), newConvTiles(p.N, p.pixels(), w)
+		c.rows, c.tiles = newPieces(rows, r, 4), newConvTilesOf(p.N, p.pixels(), max(unit, w/unit*unit), unit)
 		if p.inOne || c.chunks() >= convChunks || max(r, w) <= 16 || c.rows.size*c.tiles.cols()*depth < 2*convWork {
 			return c
 		}

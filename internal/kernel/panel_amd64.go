@@ -24,6 +24,11 @@ func panelProduct(k int, a *float32, lda int, b, c *float32, ldc, six, four int,
 //go:noescape
 func panelRowProduct(k int, a *float32, lda int, b, c *float32, ldc, six, four int, bias *float32, add bool)
 
+// panelTapProduct is panelRowProduct for a B whose rows begin at offsets, in elements from b, and which C is filled with.
+//
+//go:noescape
+func panelTapProduct(k int, a *float32, lda int, b *float32, offsets *int64, c *float32, ldc, six, four int, bias *float32)
+
 // panelTaps adds A[k 6]^T B[k 16] to C[6 16], where k are rows x cols places: of place (r, c), A has the elements at the six
 // offsets from x[r (cols step + jump) + c step]. rows and cols are at least 1.
 //
@@ -142,8 +147,22 @@ type leftRows struct {
 	tail []float32 // room for four
 }
 
-// multiply computes C[n 16] = rows[n k] panel, from column k0 on, plus bias, which has one for each row, or nil, plus C if add.
-func (w *leftRows) multiply(k0, k int, panel, c []float32, ldc int, bias []float32, add bool) {
+// rightRows is a right operand: a panel, or rows of sixteen elements that begin at offsets, for products that fill C.
+type rightRows struct {
+	data    []float32
+	offsets []int64
+}
+
+func (r rightRows) product(k int, a *float32, lda int, c *float32, ldc, six, four int, bias *float32, add bool) {
+	if r.offsets != nil {
+		panelTapProduct(k, a, lda, &r.data[0], &r.offsets[0], c, ldc, six, four, bias)
+		return
+	}
+	panelRowProduct(k, a, lda, &r.data[0], c, ldc, six, four, bias, add)
+}
+
+// multiply computes C[n 16] = rows[n k] right, from column k0 on, plus bias, which has one for each row, or nil, plus C if add.
+func (w *leftRows) multiply(k0, k int, right rightRows, c []float32, ldc int, bias []float32, add bool) {
 	tail := tailRows(w.n)
 	main := w.n - tail
 	if main > 0 {
@@ -152,14 +171,14 @@ func (w *leftRows) multiply(k0, k int, panel, c []float32, ldc int, bias []float
 			b = &bias[0]
 		}
 		six, four := panelGroups(main)
-		panelRowProduct(k, &w.data[k0], w.ld, &panel[0], &c[0], ldc, six, four, b, add)
+		right.product(k, &w.data[k0], w.ld, &c[0], ldc, six, four, b, add)
 	}
 	if tail > 0 {
-		w.multiplyTail(main, tail, k0, k, panel, c[main*ldc:], ldc, bias, add)
+		w.multiplyTail(main, tail, k0, k, right, c[main*ldc:], ldc, bias, add)
 	}
 }
 
-func (w *leftRows) multiplyTail(main, tail, k0, k int, panel, c []float32, ldc int, bias []float32, add bool) {
+func (w *leftRows) multiplyTail(main, tail, k0, k int, right rightRows, c []float32, ldc int, bias []float32, add bool) {
 	var sum [4 * panelCols]float32
 	var four [4]float32
 	for r := range tail {
@@ -176,7 +195,7 @@ func (w *leftRows) multiplyTail(main, tail, k0, k int, panel, c []float32, ldc i
 		copy(four[:], bias[main:main+tail])
 		b = &four[0]
 	}
-	panelRowProduct(k, &w.tail[0], k, &panel[0], &sum[0], panelCols, 0, 1, b, add)
+	right.product(k, &w.tail[0], k, &sum[0], panelCols, 0, 1, b, add)
 	for r := range tail {
 		copy(c[r*ldc:][:panelCols], sum[r*panelCols:])
 	}

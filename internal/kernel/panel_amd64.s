@@ -775,6 +775,181 @@ four_done:
 	VZEROUPPER
 	RET
 
+// func panelTapProduct(k int, a *float32, lda int, b *float32, offsets *int, c *float32, ldc int, six int, four int, bias *float32)
+// Requires: AVX, FMA3
+TEXT ·panelTapProduct(SB), NOSPLIT, $0-80
+	MOVQ a+8(FP), AX
+	MOVQ b+24(FP), CX
+	MOVQ c+40(FP), DX
+	MOVQ lda+16(FP), BX
+	SHLQ $0x02, BX
+	MOVQ ldc+48(FP), SI
+	SHLQ $0x02, SI
+	MOVQ bias+72(FP), DI
+	LEAQ (BX)(BX*2), R8
+	LEAQ (BX)(BX*4), R9
+	MOVQ six+56(FP), R10
+
+six:
+	DECQ         R10
+	JLT          six_done
+	MOVQ         AX, R11
+	TESTQ        DI, DI
+	JZ           six_plain
+	VBROADCASTSS (DI), Y0
+	VBROADCASTSS (DI), Y1
+	VBROADCASTSS 4(DI), Y2
+	VBROADCASTSS 4(DI), Y3
+	VBROADCASTSS 8(DI), Y4
+	VBROADCASTSS 8(DI), Y5
+	VBROADCASTSS 12(DI), Y6
+	VBROADCASTSS 12(DI), Y7
+	VBROADCASTSS 16(DI), Y8
+	VBROADCASTSS 16(DI), Y9
+	VBROADCASTSS 20(DI), Y10
+	VBROADCASTSS 20(DI), Y11
+	ADDQ         $0x18, DI
+	JMP          six_begun
+
+six_plain:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+six_begun:
+	MOVQ k+0(FP), R12
+	MOVQ offsets+32(FP), R13
+
+six_tap:
+	MOVQ         (R13), R14
+	VMOVUPS      (CX)(R14*4), Y12
+	VMOVUPS      32(CX)(R14*4), Y13
+	VBROADCASTSS (R11), Y14
+	VBROADCASTSS (R11)(BX*1), Y15
+	VFMADD231PS  Y14, Y12, Y0
+	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y3
+	VBROADCASTSS (R11)(BX*2), Y14
+	VBROADCASTSS (R11)(R8*1), Y15
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y5
+	VFMADD231PS  Y15, Y12, Y6
+	VFMADD231PS  Y15, Y13, Y7
+	VBROADCASTSS (R11)(BX*4), Y14
+	VBROADCASTSS (R11)(R9*1), Y15
+	VFMADD231PS  Y14, Y12, Y8
+	VFMADD231PS  Y14, Y13, Y9
+	VFMADD231PS  Y15, Y12, Y10
+	VFMADD231PS  Y15, Y13, Y11
+	ADDQ         $0x04, R11
+	ADDQ         $0x08, R13
+	DECQ         R12
+	JNZ          six_tap
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	ADDQ         SI, DX
+	VMOVUPS      Y2, (DX)
+	VMOVUPS      Y3, 32(DX)
+	ADDQ         SI, DX
+	VMOVUPS      Y4, (DX)
+	VMOVUPS      Y5, 32(DX)
+	ADDQ         SI, DX
+	VMOVUPS      Y6, (DX)
+	VMOVUPS      Y7, 32(DX)
+	ADDQ         SI, DX
+	VMOVUPS      Y8, (DX)
+	VMOVUPS      Y9, 32(DX)
+	ADDQ         SI, DX
+	VMOVUPS      Y10, (DX)
+	VMOVUPS      Y11, 32(DX)
+	ADDQ         SI, DX
+	LEAQ         (AX)(BX*4), AX
+	LEAQ         (AX)(BX*2), AX
+	JMP          six
+
+six_done:
+	MOVQ four+64(FP), R9
+
+four:
+	DECQ         R9
+	JLT          four_done
+	MOVQ         AX, R10
+	TESTQ        DI, DI
+	JZ           four_plain
+	VBROADCASTSS (DI), Y0
+	VBROADCASTSS (DI), Y1
+	VBROADCASTSS 4(DI), Y2
+	VBROADCASTSS 4(DI), Y3
+	VBROADCASTSS 8(DI), Y4
+	VBROADCASTSS 8(DI), Y5
+	VBROADCASTSS 12(DI), Y6
+	VBROADCASTSS 12(DI), Y7
+	ADDQ         $0x10, DI
+	JMP          four_begun
+
+four_plain:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+four_begun:
+	MOVQ k+0(FP), R11
+	MOVQ offsets+32(FP), R12
+
+four_tap:
+	MOVQ         (R12), R13
+	VMOVUPS      (CX)(R13*4), Y8
+	VMOVUPS      32(CX)(R13*4), Y9
+	VBROADCASTSS (R10), Y10
+	VBROADCASTSS (R10)(BX*1), Y11
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y1
+	VFMADD231PS  Y11, Y8, Y2
+	VFMADD231PS  Y11, Y9, Y3
+	VBROADCASTSS (R10)(BX*2), Y10
+	VBROADCASTSS (R10)(R8*1), Y11
+	VFMADD231PS  Y10, Y8, Y4
+	VFMADD231PS  Y10, Y9, Y5
+	VFMADD231PS  Y11, Y8, Y6
+	VFMADD231PS  Y11, Y9, Y7
+	ADDQ         $0x04, R10
+	ADDQ         $0x08, R12
+	DECQ         R11
+	JNZ          four_tap
+	VMOVUPS      Y0, (DX)
+	VMOVUPS      Y1, 32(DX)
+	ADDQ         SI, DX
+	VMOVUPS      Y2, (DX)
+	VMOVUPS      Y3, 32(DX)
+	ADDQ         SI, DX
+	VMOVUPS      Y4, (DX)
+	VMOVUPS      Y5, 32(DX)
+	ADDQ         SI, DX
+	VMOVUPS      Y6, (DX)
+	VMOVUPS      Y7, 32(DX)
+	ADDQ         SI, DX
+	LEAQ         (AX)(BX*4), AX
+	JMP          four
+
+four_done:
+	VZEROUPPER
+	RET
+
 // func panelTaps(rows int, cols int, x *float32, offsets *int, step int, jump int, b *float32, c *float32, ldc int)
 // Requires: AVX, FMA3
 TEXT ·panelTaps(SB), NOSPLIT, $0-72

@@ -21,6 +21,7 @@ func main() {
 	ConstraintExpr("amd64,!purego")
 	product()
 	rowProduct()
+	tapProduct()
 	taps()
 	transpose()
 	pack()
@@ -95,22 +96,54 @@ func rowProduct() {
 	groups(func(name string, rows int) {
 		sum, at := ymms(rows*width), copyOf(a)
 		begin(name, bias, sum)
-		multiply(name, copyOf(b), sum, func(u, i int) Mem {
-			if i == 5 {
-				return Mem{Base: at, Index: lda5, Scale: 1, Disp: u * Float}
-			}
-			if i == 4 {
-				return Mem{Base: at, Index: lda, Scale: 4, Disp: u * Float}
-			}
-			return times(at, lda, lda3, i, u*Float)
-		}, func(n int) { ADDQ(Imm(uint64(n*Float)), at) })
+		multiply(name, copyOf(b), sum, func(u, i int) Mem { return sixth(at, lda, lda3, lda5, i, u*Float) },
+			func(n int) { ADDQ(Imm(uint64(n*Float)), at) })
 		store(name, c, ldc, sum, 72)
-		LEAQ(Mem{Base: a, Index: lda, Scale: 4}, a)
-		if rows == 6 {
-			LEAQ(Mem{Base: a, Index: lda, Scale: 2}, a)
-		}
+		skipRows(a, lda, rows)
 	})
 	Done()
+}
+
+// tapProduct is rowProduct for rows of B that begin where offsets say.
+func tapProduct() {
+	Start("panelTapProduct", "(k int, a *float32, lda int, b *float32, offsets *int, c *float32, ldc, six, four int, bias *float32)")
+	a, b, c, lda, ldc, bias := Int("a"), Int("b"), Int("c"), Bytes("lda"), Bytes("ldc"), Int("bias")
+	lda3, lda5 := triple(lda), GP64()
+	LEAQ(Mem{Base: lda, Index: lda, Scale: 4}, lda5)
+	groups(func(name string, rows int) {
+		sum, at := ymms(rows*width), copyOf(a)
+		begin(name, bias, sum)
+		n, offsets, from := Int("k"), Int("offsets"), GP64()
+		Label(name + "_tap")
+		MOVQ(Mem{Base: offsets}, from)
+		step(Mem{Base: b, Index: from, Scale: Float}, sum, func(i int) Mem { return sixth(at, lda, lda3, lda5, i, 0) })
+		ADDQ(Imm(Float), at)
+		ADDQ(Imm(8), offsets)
+		DECQ(n)
+		JNZ(LabelRef(name + "_tap"))
+		rowsOf(c, ldc, sum, false)
+		skipRows(a, lda, rows)
+	})
+	Done()
+}
+
+// sixth is times for i up to 5, given five times the step too.
+func sixth(p, step, step3, step5 reg.Register, i, disp int) Mem {
+	switch i {
+	case 4:
+		return Mem{Base: p, Disp: disp, Index: step, Scale: 4}
+	case 5:
+		return Mem{Base: p, Disp: disp, Index: step5, Scale: 1}
+	}
+	return times(p, step, step3, i, disp)
+}
+
+// skipRows moves a behind a group of rows.
+func skipRows(a, lda reg.Register, rows int) {
+	LEAQ(Mem{Base: a, Index: lda, Scale: 4}, a)
+	if rows == 6 {
+		LEAQ(Mem{Base: a, Index: lda, Scale: 2}, a)
+	}
 }
 
 // begin starts sums from the bias of their rows, or from 0.
@@ -137,7 +170,7 @@ func multiply(name string, b reg.Register, sum []reg.VecVirtual, at func(u, i in
 	JZ(LabelRef(name + "_rest"))
 	Label(name + "_steps")
 	for u := range unroll {
-		step(b, u, sum, func(i int) Mem { return at(u, i) })
+		step(row(b, u), sum, func(i int) Mem { return at(u, i) })
 	}
 	advance(unroll)
 	ADDQ(U32(unroll*width*Vector*Float), b)
@@ -147,7 +180,7 @@ func multiply(name string, b reg.Register, sum []reg.VecVirtual, at func(u, i in
 	ANDQ(Imm(unroll-1), k)
 	JZ(LabelRef(name + "_summed"))
 	Label(name + "_step")
-	step(b, 0, sum, func(i int) Mem { return at(0, i) })
+	step(row(b, 0), sum, func(i int) Mem { return at(0, i) })
 	advance(1)
 	ADDQ(Imm(width*Vector*Float), b)
 	DECQ(k)
@@ -155,11 +188,14 @@ func multiply(name string, b reg.Register, sum []reg.VecVirtual, at func(u, i in
 	Label(name + "_summed")
 }
 
-// step adds the products of row u of b to sums.
-func step(b reg.Register, u int, sum []reg.VecVirtual, at func(i int) Mem) {
+// row is row u of a panel.
+func row(b reg.Register, u int) Mem { return Mem{Base: b, Disp: u * width * Vector * Float} }
+
+// step adds the products of a row of B to sums.
+func step(row Mem, sum []reg.VecVirtual, at func(i int) Mem) {
 	bs, as := ymms(width), ymms(2)
 	for v := range bs {
-		VMOVUPS(Mem{Base: b, Disp: (u*width + v) * Vector * Float}, bs[v])
+		VMOVUPS(row.Offset(v*Vector*Float), bs[v])
 	}
 	for i := 0; i < len(sum)/width; i += len(as) {
 		for r := range as {
@@ -187,7 +223,7 @@ func taps() {
 	Label("row")
 	left := Int("cols")
 	Label("col")
-	step(b, 0, sum, func(i int) Mem { return Mem{Base: x, Index: off[i], Scale: Float} })
+	step(row(b, 0), sum, func(i int) Mem { return Mem{Base: x, Index: off[i], Scale: Float} })
 	ADDQ(step4, x)
 	ADDQ(Imm(width*Vector*Float), b)
 	DECQ(left)

@@ -76,8 +76,8 @@ type Config struct {
 	Place func(Item) Tier
 
 	// Dir is the existing folder in which the store makes its own. Default: the system's folder for temporary files,
-	// which on some systems is memory. A process that is killed leaves its folder, thimble-offload-PID-*, behind; nothing
-	// ever reads it.
+	// which on some systems is memory. A process that is killed leaves its folder, thimble-offload-PID-*, behind: empty,
+	// except on Windows, where an open file keeps its name.
 	Dir string
 
 	// BlockBytes and Blocks are the ring: Blocks pieces of BlockBytes each, a multiple of 4096, plus 4096 to align them.
@@ -85,11 +85,11 @@ type Config struct {
 	BlockBytes int64
 	Blocks     int
 
-	// Ahead is how many blocks of the ring may hold what is read before it is asked for. 0: half of Blocks; negative:
+	// Ahead is how many blocks of the ring are to hold what will be asked for next. 0: half of Blocks; negative:
 	// nothing is read ahead.
 	Ahead int
 
-	// Workers is how many goroutines read and write. 0: 2.
+	// Workers is how many goroutines read and write. 0: 4.
 	Workers int
 
 	// HostLimit bounds the host device in bytes; 0: no limit.
@@ -129,14 +129,14 @@ func (c *Config) fill() error {
 	case c.MinBytes < 0:
 		return fmt.Errorf("Config.MinBytes is %d: want 1 or more, or 0 for %d", c.MinBytes, defaultMin)
 	case c.Workers < 0:
-		return fmt.Errorf("Config.Workers is %d: want 1 or more, or 0 for 2", c.Workers)
+		return fmt.Errorf("Config.Workers is %d: want 1 or more, or 0 for 4", c.Workers)
 	case c.HostLimit < 0:
 		return fmt.Errorf("Config.HostLimit is %d bytes: want 0 (no limit) or more", c.HostLimit)
 	}
 	c.BlockBytes = or(c.BlockBytes, defaultBlock)
 	c.Blocks = or(c.Blocks, defaultBlocks)
 	c.MinBytes = or(c.MinBytes, defaultMin)
-	c.Workers = or(c.Workers, 2)
+	c.Workers = or(c.Workers, 4)
 	c.Ahead = or(c.Ahead, c.Blocks/2)
 	if c.Ahead >= c.Blocks {
 		return fmt.Errorf("Config.Ahead is %d: want less than Blocks, which is %d", c.Ahead, c.Blocks)

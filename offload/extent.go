@@ -18,7 +18,7 @@ type extent struct {
 	at    int64
 	sums  []uint32
 	has   []bool  // blocks that were written
-	slots []*slot // blocks that are in the ring
+	slots []place // where blocks are in the ring
 	err   error   // of the first write that failed
 }
 
@@ -39,7 +39,8 @@ func (st *Store) newExtent(t Tier, r Role, n int64, at memory.Site) (*extent, er
 	}
 	blocks := (n + st.cfg.BlockBytes - 1) / st.cfg.BlockBytes
 	e.file, e.at = f, f.space.take(n)
-	e.sums, e.has, e.slots = make([]uint32, blocks), make([]bool, blocks), make([]*slot, blocks)
+	e.sums, e.has, e.slots = make([]uint32, blocks), make([]bool, blocks), make([]place, blocks)
+	f.index(e)
 	st.stats.Disk += pages(n)
 	st.stats.DiskPeak = max(st.stats.DiskPeak, st.stats.Disk)
 	return e, nil
@@ -57,11 +58,10 @@ func (e *extent) free() {
 		e.buf.Release()
 		return
 	}
-	for _, sl := range e.slots {
-		if sl != nil {
-			e.st.ring.finish(sl)
-		}
+	for b := len(e.slots) - 1; b >= 0; b-- {
+		e.st.ring.drop(e, b)
 	}
+	e.file.forget(e)
 	e.file.space.give(e.at, e.n)
 	e.st.stats.Disk -= pages(e.n)
 }
@@ -91,51 +91,43 @@ func (e *extent) length(b int) int64 {
 	return min(size, e.n-int64(b)*size)
 }
 
+// offset is where block b begins in the file.
+func (e *extent) offset(b int) int64 { return e.at + int64(b)*e.st.cfg.BlockBytes }
+
 // writeBlock puts src into block b, from byte in on. What it leaves out of the block is read first.
 func (e *extent) writeBlock(b int, in int64, src []byte) error {
-	r, n := e.st.ring, e.length(b)
-	whole := int64(len(src)) == n
-	if sl := e.slots[b]; sl != nil && (whole || sl.write) {
-		r.finish(sl)
+	r := e.st.ring
+	whole := int64(len(src)) == e.length(b)
+	if p := e.slots[b]; p.slot != nil && (whole || p.write) {
+		r.leave(e, b)
 	}
-	var sl *slot
-	if whole || !e.has[b] {
-		sl = r.take()
-		if !whole {
-			clear(sl.block[:n])
-		}
-	} else {
-		var err error
-		if sl, err = e.arrive(b); err != nil {
+	if !whole && e.has[b] {
+		if _, err := e.arrive(b); err != nil {
 			return err
 		}
-		r.reading = without(r.reading, sl)
+		sl := r.seize(e, b)
+		copy(sl.block[in:], src)
+		r.submit(sl)
+		return nil
 	}
-	copy(sl.block[in:], src)
-	e.send(sl, b, true)
+	sl := r.room(e, b)
+	dst := sl.add(e, b)
+	if !whole {
+		clear(dst)
+	}
+	copy(dst[in:], src)
 	e.has[b] = true
-	return nil
-}
-
-// send starts the transfer of block b by way of sl.
-func (e *extent) send(sl *slot, b int, write bool) {
-	sl.own, sl.index, sl.ended = e, b, false
-	n := e.length(b)
-	sl.job = job{
-		write: write, file: e.file.File, path: e.file.path, off: e.at + int64(b)*e.st.cfg.BlockBytes,
-		mem: sl.block[:pages(n)], n: n, sum: e.sums[b],
+	if sl.size() >= r.line {
+		r.send()
 	}
-	e.slots[b] = sl
-	e.st.ring.submit(sl)
+	return nil
 }
 
 // flush waits for all writes, and gives the error of the first that failed since the last flush. Blocks that failed count as
 // never written. What was read ahead is given up.
 func (e *extent) flush() error {
-	for _, sl := range e.slots {
-		if sl != nil {
-			e.st.ring.finish(sl)
-		}
+	for b := range e.slots {
+		e.st.ring.leave(e, b)
 	}
 	err := e.err
 	e.err = nil
@@ -152,24 +144,22 @@ func (e *extent) read(dst []byte, off int64, next iter.Seq[part]) error {
 	for len(dst) > 0 {
 		b, in := int(off/size), off%size
 		k := min(int64(len(dst)), e.length(b)-in)
-		if sl := e.slots[b]; sl != nil && sl.write && e.err == nil {
-			copy(dst[:k], sl.block[in:]) // on its way out: the ring still has it
+		if p := e.slots[b]; p.slot != nil && p.write && e.err == nil {
+			copy(dst[:k], p.bytes()[in:]) // on its way out: the ring still has it
 			e.st.stats.Hits++
 			dst, off = dst[k:], off+k
+			e.st.ahead(e.role, nil, part{e, off, int64(len(dst))}, next)
 			continue
 		}
 		if err := e.start(b); err != nil {
 			return err
 		}
-		e.st.ahead(part{e, off + k, int64(len(dst)) - k}, next)
-		sl, err := e.arrive(b)
+		e.st.ahead(e.role, e.slots[b].slot, part{e, off + k, int64(len(dst)) - k}, next)
+		p, err := e.arrive(b)
 		if err != nil {
 			return err
 		}
-		copy(dst[:k], sl.block[in:in+k])
-		if in+k == e.length(b) { // else the rest will be asked for next
-			e.st.ring.finish(sl)
-		}
+		copy(dst[:k], p.bytes()[in:])
 		dst, off = dst[k:], off+k
 	}
 	return nil
@@ -178,37 +168,59 @@ func (e *extent) read(dst []byte, off int64, next iter.Seq[part]) error {
 // start has block b come, if it is not on its way.
 func (e *extent) start(b int) error {
 	r := e.st.ring
-	if sl := e.slots[b]; sl != nil && sl.write {
-		r.finish(sl)
+	if p := e.slots[b]; p.slot != nil && p.write {
+		r.finish(p.slot)
 	}
-	switch {
+	switch p := e.slots[b]; {
 	case e.err != nil:
 		return e.err
 	case !e.has[b]:
 		return fmt.Errorf("offload: bytes of the %s were asked for that nobody wrote", e.role)
-	case e.slots[b] == nil:
-		e.send(r.take(), b, false)
+	case p.slot == nil:
+		e.load(r.take(), b, false)
 		e.st.stats.Misses++
 	default:
+		r.use(p.slot)
 		e.st.stats.Hits++
 	}
 	return nil
 }
 
-// arrive gives block b, which it has come if need be.
-func (e *extent) arrive(b int) (*slot, error) {
-	if e.slots[b] == nil {
+// load begins to read block b into sl, with its neighbours unless it is to come alone.
+func (e *extent) load(sl *slot, b int, alone bool) {
+	run := []block{{e, b}}
+	if n := e.length(b); !alone && pages(n) < e.st.ring.line {
+		run = e.file.around(e, b, e.st.ring.line)
+	}
+	sl.begin(e.file, e.role, run[0].e.offset(run[0].b), false)
+	for _, x := range run {
+		sl.add(x.e, x.b)
+	}
+	e.st.ring.submit(sl)
+}
+
+// arrive gives block b, which it has come if need be. Should it fail together with others, it is read again by itself: it may
+// be theirs that went wrong.
+func (e *extent) arrive(b int) (place, error) {
+	r := e.st.ring
+	if e.slots[b].slot == nil {
 		if err := e.start(b); err != nil {
-			return nil, err
+			return place{}, err
 		}
 	}
-	sl := e.slots[b]
-	e.st.ring.wait(sl)
-	if err := sl.err; err != nil {
-		e.st.ring.giveUpReads()
-		return nil, err
+	for {
+		p := e.slots[b]
+		r.wait(p.slot)
+		err, shared := p.piece().err, len(p.pieces) > 1
+		if err == nil {
+			return p, nil
+		}
+		r.giveUpReads()
+		if !shared {
+			return place{}, err
+		}
+		e.load(r.take(), b, true)
 	}
-	return sl, nil
 }
 
 // part is a piece of an extent that will be asked for.
@@ -217,39 +229,55 @@ type part struct {
 	off, n int64
 }
 
-// ahead starts reading what will be asked for next, in that order, as far as the ring allows: first, the rest of what is
-// being read, then next.
-func (st *Store) ahead(first part, next iter.Seq[part]) {
+// ahead starts reading what will be asked for next of a role, in that order, as far as the ring allows: first, the rest of what
+// is being read (in slot now, which has to stay), then next.
+func (st *Store) ahead(r Role, now *slot, first part, next iter.Seq[part]) {
 	left := st.cfg.Ahead
-	if left <= 0 || !st.aheadOf(first, &left) || next == nil {
+	if left <= 0 || st.ring == nil {
+		return
+	}
+	walk := &st.ring.walks[stream(r)]
+	*walk++
+	if now != nil {
+		now.walk = *walk
+	}
+	if !st.aheadOf(first, *walk, &left) || next == nil {
 		return
 	}
 	for p := range next {
-		if !st.aheadOf(p, &left) {
+		if !st.aheadOf(p, *walk, &left) {
 			return
 		}
 	}
 }
 
-// aheadOf starts the blocks of p, and tells whether there is room for more. left counts down the blocks in the window.
-func (st *Store) aheadOf(p part, left *int) bool {
+// aheadOf starts the blocks of p, and tells whether there is room for more. left counts down the slots in the window.
+func (st *Store) aheadOf(p part, walk uint64, left *int) bool {
 	if p.n <= 0 || p.e.file == nil || p.e.err != nil {
 		return true
 	}
-	size := st.cfg.BlockBytes
+	r, size := st.ring, st.cfg.BlockBytes
 	for b := int(p.off / size); b <= int((p.off+p.n-1)/size); b++ {
+		at := p.e.slots[b]
+		if at.slot != nil && at.walk == walk {
+			continue // came with a neighbour
+		}
 		if *left == 0 {
 			return false
 		}
 		*left--
-		if p.e.slots[b] != nil || !p.e.has[b] {
-			continue
+		switch {
+		case at.slot != nil && !at.write:
+			r.use(at.slot)
+		case at.slot == nil && p.e.has[b]:
+			if at.slot = r.spare(); at.slot == nil {
+				return false
+			}
+			p.e.load(at.slot, b, false)
 		}
-		sl := st.ring.spare()
-		if sl == nil {
-			return false
+		if at.slot != nil {
+			at.walk = walk
 		}
-		p.e.send(sl, b, false)
 	}
 	return true
 }

@@ -32,23 +32,77 @@ func (systemFiles) Folder(dir string) (string, error) {
 	return os.MkdirTemp(dir, fmt.Sprintf("thimble-offload-%d-*", os.Getpid()))
 }
 
-func (systemFiles) Create(path string) (File, error) { return createUncached(path) }
+// Create makes a file and, where the system allows it, takes its name away again: nobody else needs it, and what a process
+// had that is killed goes with it.
+func (systemFiles) Create(path string) (File, error) {
+	f, err := createUncached(path)
+	if err == nil {
+		_ = os.Remove(path)
+	}
+	return f, err
+}
 
 func (systemFiles) Remove(folder string) error { return os.RemoveAll(folder) }
 
-// file is one file of a store and the space in it.
+// file is one file of a store, the space in it, and what lies where.
 type file struct {
 	File
-	path  string
-	space space
+	path   string
+	space  space
+	blocks map[int64]block // by where they begin
 }
+
+// block is a block of an extent.
+type block struct {
+	e *extent
+	b int
+}
+
+// index notes where the blocks of an extent are.
+func (f *file) index(e *extent) {
+	for b := range e.slots {
+		f.blocks[e.offset(b)] = block{e, b}
+	}
+}
+
+// forget is the opposite of index.
+func (f *file) forget(e *extent) {
+	for b := range e.slots {
+		delete(f.blocks, e.offset(b))
+	}
+}
+
+// around gives block b of e and its neighbours, in order and without gaps: those that lie in the same line, which is so many
+// bytes of the file, and can be read.
+func (f *file) around(e *extent, b int, line int64) (run []block) {
+	want := e.offset(b)
+	from := want / line * line
+	for at := from; at < from+line; {
+		x, ok := f.blocks[at]
+		if !ok || at+pages(x.e.length(x.b)) > from+line || !x.idle() {
+			if at > want {
+				break
+			}
+			run, at = run[:0], at+page
+			continue
+		}
+		run, at = append(run, x), at+pages(x.e.length(x.b))
+	}
+	if len(run) == 0 || run[0].e.offset(run[0].b) > want {
+		return []block{{e, b}}
+	}
+	return run
+}
+
+// idle tells whether a block is in the file and nowhere else.
+func (x block) idle() bool { return x.e.has[x.b] && x.e.slots[x.b].slot == nil }
 
 // openFile gives the file of a role, which it makes when it is asked for first.
 func (st *Store) openFile(r Role) (*file, error) {
 	if f := st.files[r]; f != nil {
 		return f, nil
 	}
-	f := &file{path: filepath.Join(st.folder, r.String())}
+	f := &file{path: filepath.Join(st.folder, r.String()), blocks: map[int64]block{}}
 	if !st.dev.Virtual() {
 		var err error
 		if f.File, err = st.cfg.Files.Create(f.path); err != nil {

@@ -235,9 +235,9 @@ func TestHomeFaults(t *testing.T) {
 		}
 		return m
 	}
-	live, partly, stride := r.dev.Stats().Live, 0, 23
+	live, partly, stride := r.dev.Stats().Live, 0, 7
 	if testing.Short() {
-		stride = 61
+		stride = 15
 	}
 	for _, c := range []struct {
 		kind  fault

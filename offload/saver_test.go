@@ -136,14 +136,14 @@ func TestActivationFaults(t *testing.T) {
 		{fails, true, "injected"}, {short, true, "short write"}, {flips, true, "checksum"},
 	} {
 		failed := 0
-		for n := 1; n < 400; n += 9 {
+		for n := 1; n < 400; n += 3 {
 			before := r.values()
 			f.arm(c.kind, c.write, n, false)
 			err := r.run()
 			hits := f.disarm()
 			if hits == 0 {
 				require.NoError(t, err)
-				require.Greater(t, n, 25, "a step has more transfers")
+				require.Greater(t, n, 15, "a step has more transfers")
 				twin.ok(1)
 				break
 			}

@@ -91,7 +91,7 @@ func (s *state) Ahead(at, n int64) {
 	}
 	size := int64(s.spec.DType.Size())
 	s.st.hints = append(s.st.hints, part{s.e, at * size, n * size})
-	s.st.ahead(part{}, s.st.hinted)
+	s.st.ahead(State, nil, part{}, s.st.hinted)
 }
 
 // Flush waits until all that was written is in place, and gives the error of the first write that failed.

@@ -123,7 +123,7 @@ type Stats struct {
 	Staging        int64 // bytes of the ring, on the session's device
 
 	Written, Read int64  // bytes that went to files and came from them
-	Hits, Misses  uint64 // blocks that had been read ahead, or were on their way, when they were asked for; and others
+	Hits, Misses  uint64 // blocks that were in the ring, or on their way to it, when they were asked for; and others
 
 	Stall time.Duration // how long the session's goroutine waited for transfers
 

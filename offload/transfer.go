@@ -12,8 +12,8 @@ import (
 type Move uint8
 
 const (
-	Read  Move = iota // a block came from a file
-	Write             // a block went to a file
+	Read  Move = iota // a block, or small ones that lie side by side, came from a file
+	Write             // the same went to a file
 	Wait              // the session's goroutine waited for one of them
 )
 
@@ -35,34 +35,71 @@ type Transfer struct {
 	Start, End time.Time
 }
 
-// job is the transfer of one block. The goroutine that runs it touches nothing else.
+// job is a transfer. The goroutine that runs it touches nothing else.
 type job struct {
 	write      bool
 	file       File
 	path       string
+	role       Role
 	off        int64
 	mem        []byte // whole pages
-	n          int64  // of which these are the data; the rest is zero
-	sum        uint32 // of mem: found in a write, wanted in a read
-	err        error
+	pieces     []piece
 	start, end time.Time
+}
+
+// piece is a block of an extent in a job. It has whole pages, of which what is beyond n is zero.
+type piece struct {
+	own   *extent // nil: it is wanted no more
+	index int     // which block of own
+	at, n int64   // bytes of the job's memory
+	sum   uint32  // of the pages: found in a write, wanted in a read
+	err   error
+}
+
+// size is the bytes of the pieces' pages.
+func (j *job) size() int64 {
+	if len(j.pieces) == 0 {
+		return 0
+	}
+	last := &j.pieces[len(j.pieces)-1]
+	return last.at + pages(last.n)
+}
+
+// bytes is the bytes of the pieces.
+func (j *job) bytes() (n int64) {
+	for i := range j.pieces {
+		n += j.pieces[i].n
+	}
+	return n
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (j *job) run() {
 	j.start = time.Now()
+	var err error
 	if j.write {
-		j.err = j.put()
+		err = j.put()
 	} else {
-		j.err = j.get()
+		err = j.get()
+	}
+	for i := range j.pieces {
+		if p := &j.pieces[i]; err != nil {
+			p.err = err
+		} else if !j.write {
+			p.err = j.verify(p)
+		}
 	}
 	j.end = time.Now()
 }
 
 func (j *job) put() error {
-	clear(j.mem[j.n:])
-	j.sum = crc32.Checksum(j.mem, castagnoli)
+	for i := range j.pieces {
+		p := &j.pieces[i]
+		mem := j.mem[p.at : p.at+pages(p.n)]
+		clear(mem[p.n:])
+		p.sum = crc32.Checksum(mem, castagnoli)
+	}
 	n, err := j.file.WriteAt(j.mem, j.off)
 	if err == nil && n < len(j.mem) {
 		err = io.ErrShortWrite
@@ -83,8 +120,15 @@ func (j *job) get() error {
 	if err != nil {
 		return fmt.Errorf("offload: read %d bytes at %d of %s: %w after %d", len(j.mem), j.off, j.path, err, n)
 	}
-	if sum := crc32.Checksum(j.mem, castagnoli); sum != j.sum {
-		return fmt.Errorf("offload: read %d bytes at %d of %s: checksum %08x: want %08x as written: the file was changed, or the disk is failing", len(j.mem), j.off, j.path, sum, j.sum)
+	return nil
+}
+
+// verify compares what was read with what was written.
+func (j *job) verify(p *piece) error {
+	mem := j.mem[p.at : p.at+pages(p.n)]
+	if sum := crc32.Checksum(mem, castagnoli); sum != p.sum {
+		return fmt.Errorf("offload: read %d bytes at %d of %s: checksum %08x: want %08x as written: the file was changed, or the disk is failing",
+			len(mem), j.off+p.at, j.path, sum, p.sum)
 	}
 	return nil
 }

@@ -80,3 +80,23 @@ func TestFallsBack(t *testing.T) {
 	require.Equal(t, "where no page begins", string(got[1:21]))
 	require.NoError(t, file.Close())
 }
+
+// TestNameless: what a process that is killed had in files goes with it.
+func TestNameless(t *testing.T) {
+	dev, err := memory.NewDevice(memory.Config{Reserve: 1 << 25})
+	require.NoError(t, err)
+	st, err := Open(Config{Device: dev, Tier: Disk, Dir: t.TempDir(), MinBytes: 1})
+	require.NoError(t, err)
+	f, err := st.openFile(State)
+	require.NoError(t, err)
+	left, err := os.ReadDir(st.Folder())
+	require.NoError(t, err)
+	require.Empty(t, left)
+	mem := st.ring.free[0].block
+	n, err := f.WriteAt(mem, 0)
+	require.NoError(t, err)
+	require.Len(t, mem, n)
+	require.NoError(t, st.Close())
+	require.NoDirExists(t, st.Folder())
+	require.NoError(t, dev.Close())
+}

@@ -91,8 +91,25 @@ func mapBackwardWide(f Unary, a float64, dx []float32, add bool, dy, x []float32
 		default:
 			powerFloats(slope[:n], x[:n], a-1, a)
 		}
-		timesRow(dx[:n], add, dy[:n], slope[:n])
+		timesSlopes(f, a, dx[:n], add, dy[:n], x[:n], slope[:n])
 		dx, dy, x = dx[n:], dy[n:], x[n:]
 	}
 	return true
+}
+
+// timesSlopes is timesRow, but for the slopes that are too large or too small for a float32: their product with the gradient
+// need not be.
+func timesSlopes(f Unary, a float64, dx []float32, add bool, dy, x, slope []float32) {
+	from := 0
+	for i, k := range slope {
+		if k != 0 && !math.IsInf(float64(k), 0) {
+			continue
+		}
+		timesRow(dx[from:i], add, dy[from:i], slope[from:i])
+		from = i + 1
+		var exact [1]float64
+		slopeBlock(f, a, exact[:], x[i:from])
+		chain(dx[i:from], add, dy[i:from], exact[:])
+	}
+	timesRow(dx[from:], add, dy[from:], slope[from:])
 }

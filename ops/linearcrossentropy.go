@@ -71,7 +71,7 @@ type headCall struct {
 // thousand classes where forward and backward are apart. Where more would gain nothing, fewer are made.
 type LogitsBytes int64
 
-// DefaultLogitsBytes is the bound if [LogitsBytes] is not given. One sweep over 50,000 words takes 240 rows at a time then.
+// DefaultLogitsBytes is the bound if [LogitsBytes] is not given. One sweep over 50,000 words takes 246 rows at a time then.
 const DefaultLogitsBytes LogitsBytes = 48 << 20
 
 // OneSweep(true) computes gradients in forward, OneSweep(false) in backward. It takes the mean or the sum of the losses.

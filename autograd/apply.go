@@ -384,17 +384,30 @@ func (ss *Session) operand(op Op, st *sight, t *tensor.Tensor, par bool, i int, 
 		if err != nil || !op.Rule().Broadcast {
 			return c, err
 		}
-		return c.BroadcastTo(outs[0].Shape), nil
+		return ss.expanded(&c, outs[0].Shape), nil
 	}
 	switch {
 	case op.Rule().Broadcast:
-		return t.BroadcastTo(outs[0].Shape), nil
+		return ss.expanded(t, outs[0].Shape), nil
 	case st.tile:
 		return *t, nil
 	case takes(op, t, i, in):
 		return *t, nil
 	}
 	return ss.contiguous(t, temps, site)
+}
+
+// expanded is t broadcast to shape. Strides are cut from a common array, whose parts are never used twice.
+func (ss *Session) expanded(t *tensor.Tensor, shape []int) tensor.Tensor {
+	if t.Spec().SameShape(tensor.Spec{Shape: shape}) {
+		return *t
+	}
+	if len(ss.strides) < len(shape) {
+		ss.strides = make([]int, 256+len(shape))
+	}
+	strides := ss.strides[:len(shape):len(shape)]
+	ss.strides = ss.strides[len(shape):]
+	return t.BroadcastWith(shape, strides)
 }
 
 // takes tells whether the kernels of op work on t, as input i or its gradient, where it lies.

@@ -77,14 +77,15 @@ type Session struct {
 	packed     map[packKey]*packed
 	trace      func(Traced) // see SetTrace
 
-	works  []*work            // room for Apply,
-	rooms  [][]*memory.Buffer // for lanes of scratch that are apart,
-	calls  []*call            // for backward kernels,
-	owners []*owner           // scopes
-	nodes  []*node            // and nodes, all used again
-	tiler  tiler
-	values []Value
-	paths  map[pathKey]string
+	works   []*work            // room for Apply,
+	rooms   [][]*memory.Buffer // for lanes of scratch that are apart,
+	calls   []*call            // for backward kernels,
+	owners  []*owner           // scopes
+	nodes   []*node            // and nodes, all used again
+	tiler   tiler
+	values  []Value
+	strides []int // zeros, that strides are cut from
+	paths   map[pathKey]string
 }
 
 // New opens a session on cfg.Device.

@@ -67,10 +67,14 @@ func (t *Tensor) BroadcastTo(shape []int) Tensor {
 	if slices.Equal(t.spec.Shape, shape) {
 		return *t
 	}
+	return t.BroadcastWith(shape, make([]int, len(shape)))
+}
+
+// BroadcastWith is BroadcastTo with room for the strides, as many as shape has dimensions and all 0, which it keeps.
+func (t *Tensor) BroadcastWith(shape, strides []int) Tensor {
 	if !BroadcastTo(t.spec.Shape, shape) {
 		panic(fmt.Sprintf("tensor: expand %v to %v: sizes must be equal or 1", t.spec, slices.Clone(shape)))
 	}
-	strides := make([]int, len(shape))
 	lead := len(shape) - len(t.spec.Shape)
 	for i, d := range t.spec.Shape {
 		if d == shape[lead+i] {

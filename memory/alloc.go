@@ -90,7 +90,7 @@ func (d *Device) place(bytes, bound int64) (int64, *OOMError) {
 	if err := d.touch(addr, n); err != nil {
 		return 0, &OOMError{Err: err}
 	}
-	d.take(n, from)
+	d.take(addr, n, from)
 	return addr, nil
 }
 

@@ -42,7 +42,7 @@ type state struct {
 }
 
 func (s state) clone() state {
-	s.byAddr, s.bySize, s.resident = slices.Clone(s.byAddr), slices.Clone(s.bySize), slices.Clone(s.resident)
+	s.byAddr, s.bySize, s.grown, s.resident = slices.Clone(s.byAddr), slices.Clone(s.bySize), slices.Clone(s.grown), slices.Clone(s.resident)
 	return s
 }
 

@@ -15,8 +15,9 @@
 //     Live. SetKind changes the split only.
 //  2. Stats.Arena is the end of the highest live buffer: it includes the holes below and the rounding to 64 bytes, and
 //     falls when what is on top is freed. Limit bounds the arena, not Live. Live buffers never overlap.
-//  3. Placement is best fit, then lowest address, then the top of the arena. Same events, same addresses: on every
-//     system, under every build tag, real or virtual.
+//  3. Placement is best fit, then lowest address, then the top of the arena; less than 32 KiB goes to the end of its hole,
+//     and at the top up to a sixteenth of a buffer may be left free below it. Same events, same addresses: on every
+//     system, under every build tag, with any limit, real or virtual.
 //  4. Between Fork and Join every address, figure, number and event is what the real run gives. Join restores all of
 //     it, and every real buffer's references, version, kind and description, exactly.
 //  5. A handle is never used twice: releasing, retaining, reading or bumping a released buffer panics, always, and

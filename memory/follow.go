@@ -54,11 +54,7 @@ func (s *placement) isFree(addr, n int64) bool {
 // takeAt uses n free bytes at addr, which may lie above the top.
 func (s *placement) takeAt(addr, n int64) {
 	if addr >= s.top {
-		if gap := (block{s.top, addr - s.top}); gap.size > 0 {
-			s.byAddr = append(s.byAddr, gap)
-			s.bySize = insert(s.bySize, s.sizeIndex(gap), gap)
-		}
-		s.top = addr + n
+		s.grow(addr, n)
 		return
 	}
 	i := s.addrIndex(addr+1) - 1

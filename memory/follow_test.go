@@ -108,8 +108,7 @@ func TestFollowUntilItDiffers(t *testing.T) {
 			case memory.Alloc:
 				if at < cut {
 					require.Equal(t, plan[at].Addr, e.Addr)
-					m.nextID++
-					m.live = insertByAddr(m.live, modelled{m.nextID, e.Addr, e.Bytes, e.Kind})
+					m.put(e.Addr, e.Bytes, e.Kind)
 				} else {
 					addr, _ := m.alloc(e.Bytes, e.Kind)
 					require.Equal(t, addr, e.Addr, "event %d, %d were followed", at, cut)
@@ -122,14 +121,6 @@ func TestFollowUntilItDiffers(t *testing.T) {
 		}
 		require.NoError(t, d.Close())
 	}
-}
-
-func insertByAddr(live []modelled, b modelled) []modelled {
-	i := 0
-	for i < len(live) && live[i].addr < b.addr {
-		i++
-	}
-	return append(live[:i:i], append([]modelled{b}, live[i:]...)...)
 }
 
 // Buffers that are there before the plan stay where they are, a limit is obeyed, and a dry run puts the place in the plan

@@ -125,6 +125,39 @@ func TestPlacement(t *testing.T) {
 	require.EqualValues(t, 512, d.Stats().Arena)
 }
 
+// The rules that tell large buffers from small ones.
+func TestPlacementOfLargeAndSmall(t *testing.T) {
+	const large = 64 << 10
+	d := newDevice(t, memory.Config{Virtual: true})
+	get := func(n int64) *memory.Buffer {
+		b, err := d.Alloc(n, memory.Other, memory.Site{})
+		require.NoError(t, err)
+		return b
+	}
+	a, b := get(2*large), get(1)
+	require.EqualValues(t, 2*large, b.Addr())
+	a.Release()
+	s, l := get(large/2-64), get(large)
+	require.EqualValues(t, 2*large-(large/2-64), s.Addr(), "small: at the end of the hole")
+	require.Zero(t, l.Addr(), "large: at its beginning")
+	require.EqualValues(t, large, get(large/2).Addr(), "32 KiB are large")
+	end := d.Stats().Arena
+
+	x := get(15 * large)
+	require.EqualValues(t, end, x.Addr())
+	y := get(16 * large)
+	require.EqualValues(t, end+16*large, y.Addr(), "a sixteenth larger than what it comes to lie on: room for another")
+	x.Release()
+	require.EqualValues(t, end, get(16*large).Addr(), "which takes it")
+	y.Release()
+	y = get(15 * large)
+	require.EqualValues(t, end+16*large, y.Addr(), "smaller: no room")
+	z := get(16*large + 1)
+	require.EqualValues(t, end+31*large, z.Addr(), "more than a sixteenth larger: no room")
+	z.Release()
+	require.EqualValues(t, end+31*large+large/2, get(15*large+large/2).Addr(), "the arena has come down to what made it grow before")
+}
+
 func TestArenaShrinks(t *testing.T) {
 	d := newDevice(t, memory.Config{Virtual: true})
 	var bufs []*memory.Buffer

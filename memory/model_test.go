@@ -12,6 +12,7 @@ import (
 type model struct {
 	bound  int64 // of the arena
 	live   []modelled
+	grown  []modelled   // what the arena grew by
 	stats  memory.Stats // counters and peaks; what follows from live is computed
 	pages  map[int64]bool
 	nextID uint64
@@ -47,7 +48,8 @@ func newModel(limit, space int64) *model {
 }
 
 // best walks the gaps between live buffers from the bottom and keeps the smallest that fits; strictly smaller, so
-// that the lowest of equals wins. It returns the end of the last buffer when none fits.
+// that the lowest of equals wins. Less than 32 KiB goes to its end. If none fits it returns the end of the last buffer, or more if
+// what the arena grew by last ends there and is up to a sixteenth smaller than n.
 func (m *model) best(n int64) int64 {
 	at, size, end := int64(-1), int64(0), int64(0)
 	for _, b := range m.live {
@@ -56,10 +58,30 @@ func (m *model) best(n int64) int64 {
 		}
 		end = b.end()
 	}
-	if at < 0 {
-		return end
+	switch {
+	case at >= 0 && n < 32<<10:
+		return at + size - n
+	case at >= 0:
+		return at
 	}
-	return at
+	if k := len(m.grown); k > 0 && n >= 32<<10 {
+		last := m.grown[k-1]
+		if less := n - occupied(last.size); last.end() == end && less > 0 && less*16 <= n {
+			return end + less
+		}
+	}
+	return end
+}
+
+// put makes a buffer at addr.
+func (m *model) put(addr, size int64, k memory.Kind) {
+	m.nextID++
+	b := modelled{m.nextID, addr, size, k}
+	if addr >= m.now().Arena {
+		m.grown = append(m.grown, b)
+	}
+	m.live = append(m.live, b)
+	slices.SortFunc(m.live, func(a, b modelled) int { return cmp.Compare(a.addr, b.addr) })
 }
 
 // alloc returns the address, or false when it is above the bound.
@@ -69,9 +91,7 @@ func (m *model) alloc(size int64, k memory.Kind) (int64, bool) {
 	if addr+n > m.bound {
 		return 0, false
 	}
-	m.nextID++
-	m.live = append(m.live, modelled{m.nextID, addr, size, k})
-	slices.SortFunc(m.live, func(a, b modelled) int { return cmp.Compare(a.addr, b.addr) })
+	m.put(addr, size, k)
 	m.stats.Allocs++
 	m.stats.AllocBytes += size
 	for p := addr / granule; p*granule < addr+n; p++ {
@@ -96,6 +116,8 @@ func (m *model) free(id uint64) {
 	m.stats.Frees++
 	m.stats.FreeBytes += m.live[i].size
 	m.live = slices.Delete(m.live, i, i+1)
+	arena := m.now().Arena
+	m.grown = slices.DeleteFunc(m.grown, func(b modelled) bool { return b.end() > arena })
 }
 
 func (m *model) resetPeak() {

@@ -10,29 +10,53 @@ func (b block) end() int64 { return b.addr + b.size }
 // Rules, which the tests check against a naive model:
 //
 //  1. best fit: the smallest block that is large enough, and of equals the one at the lowest address;
-//  2. what is cut from a block is cut from its low end;
-//  3. when no block fits, the arena grows at its top;
+//  2. what is cut from a block is cut from its low end, but from its high end if it is small, so that what is large begins
+//     where the block did and leaves the most in one piece;
+//  3. when no block fits, the arena grows at its top. If what made it grow last, and ends there still, is a little smaller
+//     than what comes, as much is left free between them, so that one finds room where the other was: tokens with their
+//     class token where those without it were;
 //  4. free blocks that touch are one block, and a free block that touches the top lowers the top instead.
 type placement struct {
 	top    int64   // end of the highest block in use
 	byAddr []block // free blocks by address
 	bySize []block // the same blocks by size, then address
+	grown  []block // what the arena grew by, up to the top
 }
+
+const (
+	small = 32 << 10 // less is small
+	alike = 16       // a little smaller: by at most this part
+)
 
 // fit returns where n bytes would go, and the index in bySize of the block that they would come from, or -1 for the
 // top. It changes nothing.
 func (s *placement) fit(n int64) (addr int64, from int) {
 	i := s.sizeIndex(block{size: n})
-	if i == len(s.bySize) {
-		return s.top, -1
+	switch {
+	case i == len(s.bySize):
+		return s.top + s.gap(n), -1
+	case n < small:
+		return s.bySize[i].end() - n, i
 	}
 	return s.bySize[i].addr, i
 }
 
+// gap is what to leave free below n bytes at the top.
+func (s *placement) gap(n int64) int64 {
+	k := len(s.grown) - 1
+	if n < small || k < 0 || s.grown[k].end() != s.top {
+		return 0
+	}
+	if d := n - s.grown[k].size; 0 < d && d <= n/alike {
+		return d
+	}
+	return 0
+}
+
 // take uses n bytes of what fit found.
-func (s *placement) take(n int64, from int) {
+func (s *placement) take(addr, n int64, from int) {
 	if from < 0 {
-		s.top += n
+		s.grow(addr, n)
 		return
 	}
 	b := s.bySize[from]
@@ -42,9 +66,22 @@ func (s *placement) take(n int64, from int) {
 		s.bySize = remove(s.bySize, from)
 		return
 	}
-	rest := block{b.addr + n, b.size - n}
+	rest := block{b.addr, b.size - n}
+	if addr == b.addr {
+		rest.addr += n
+	}
 	s.byAddr[i] = rest
 	s.resize(from, rest)
+}
+
+// grow uses n bytes at addr, at the top or above it.
+func (s *placement) grow(addr, n int64) {
+	if gap := (block{s.top, addr - s.top}); gap.size > 0 {
+		s.byAddr = append(s.byAddr, gap)
+		s.bySize = insert(s.bySize, s.sizeIndex(gap), gap)
+	}
+	s.top = addr + n
+	s.grown = append(s.grown, block{addr, n})
 }
 
 // give takes n bytes at addr back.
@@ -79,6 +116,11 @@ func (s *placement) lower(addr int64, left bool) {
 		s.bySize = remove(s.bySize, s.sizeIndex(s.byAddr[last]))
 		s.byAddr = s.byAddr[:last]
 	}
+	k := len(s.grown)
+	for k > 0 && s.grown[k-1].end() > s.top {
+		k--
+	}
+	s.grown = s.grown[:k]
 }
 
 // replace puts b in the place of block i of byAddr.

@@ -42,12 +42,16 @@ type layerNormOp struct {
 	weight, bias bool
 }
 
+// overX: each row of the gradient is computed from the same rows of x and of the gradient that arrives, after those of weight
+// and bias. x comes first: where it was fetched from a store it lies below what the layers behind have left room for.
+var overX = [][]autograd.Ref{{autograd.In(0), autograd.OutGrad}}
+
 var (
-	layerNormRule = &autograd.Rule{Name: "layer_norm", Over: overGrad, Reads: [][]autograd.Ref{
+	layerNormRule = &autograd.Rule{Name: "layer_norm", Over: overX, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.In(1), autograd.Out(1)},
 		{autograd.In(0), autograd.Out(1)},
 	}}
-	layerNormPlainRule = &autograd.Rule{Name: "layer_norm", Over: overGrad, Reads: [][]autograd.Ref{
+	layerNormPlainRule = &autograd.Rule{Name: "layer_norm", Over: overX, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.Out(1)},
 	}}
 )

@@ -35,11 +35,11 @@ type rmsNormOp struct {
 }
 
 var (
-	rmsNormRule = &autograd.Rule{Name: "rms_norm", Over: overGrad, Reads: [][]autograd.Ref{
+	rmsNormRule = &autograd.Rule{Name: "rms_norm", Over: overX, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.In(1), autograd.Out(1)},
 		{autograd.In(0), autograd.Out(1)},
 	}}
-	rmsNormPlainRule = &autograd.Rule{Name: "rms_norm", Over: overGrad, Reads: [][]autograd.Ref{
+	rmsNormPlainRule = &autograd.Rule{Name: "rms_norm", Over: overX, Reads: [][]autograd.Ref{
 		{autograd.In(0), autograd.Out(1)},
 	}}
 )

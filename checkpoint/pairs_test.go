@@ -58,7 +58,7 @@ func partners(tier offload.Tier) []*partner {
 }
 
 // N1 and M3 for recomputation beside other techniques: with the partner alone, and with both, every bit is the same after
-// 50 steps. Files, which take their time, see 4 steps of one model.
+// 50 steps. Files, which take their time, see 4 steps of one model; build tag long has 50 of all (TestPairsOnDisk).
 func TestPairs(t *testing.T) {
 	t.Run("disk", func(t *testing.T) { testPairs(t, offload.Disk, 4, gptTask) })
 	if !testing.Short() {

@@ -12,8 +12,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"flag"
+	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/thimble-ml/thimble/examples/internal/row"
 )
@@ -32,6 +36,7 @@ type options struct {
 	html  string
 	seeds int
 	quick bool
+	given []string // flags that decide what a row shows, as they were given
 }
 
 func parse(args []string, errw io.Writer) (o options, err error) {
@@ -41,7 +46,7 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	f.OneOf(&o.table, "table", "", tableNames, "show this table only (the first is the default of -json)")
 	f.Chart(&o.chart, "ladder.png")
 	f.File(&o.html, "html", "", "write a page for the browser: tables, chart, and a step of the first and the last row to explore")
-	f.StringVar(&o.Rung, "rung", "", "run this rung only")
+	f.StringVar(&o.Rung, "rung", "", "run this rung only; with -table, as that table does")
 	f.OneOf(&o.Model, "model", models[0], models, "what is trained")
 	f.StringVar(&o.Data, "data", "", "folder of IDX files, for gpt a file or folder of text (default: MNIST from the Go module cache, Go's own source)")
 	f.Int(&o.Batch, "batch", 0, 0, "examples an update (default: the model's)")
@@ -53,6 +58,11 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
+	f.Visit(func(g *flag.Flag) {
+		if !slices.Contains([]string{"table", "rung", "json", "chart", "html"}, g.Name) {
+			o.given = append(o.given, asGiven(g))
+		}
+	})
 	if o.quick {
 		o.Steps = cmp.Or(o.Steps, 3)
 	}
@@ -96,15 +106,45 @@ func ladder(ctx context.Context, args []string, out, errw io.Writer) error {
 func (o options) tables() ([]table, error) {
 	switch {
 	case o.Rung != "":
-		r, err := findRung(o.Model, o.Rung)
-		return []table{{title: "one rung", rungs: []rung{r}}}, err
+		return o.oneRung()
 	case o.table != "" || o.json || o.quick:
-		name := o.table
-		if name == "" {
-			name = tableNames[0]
-		}
-		t, err := findTable(o.Model, name)
+		t, err := findTable(o.Model, cmp.Or(o.table, tableNames[0]))
 		return []table{t}, err
 	}
 	return tablesFor(o.Model), nil
+}
+
+// oneRung gives a table of one rung, as the table of -table has it.
+func (o options) oneRung() ([]table, error) {
+	r, err := findRung(o.Model, o.Rung)
+	if err != nil || o.table == "" {
+		return []table{{title: "one rung", rungs: []rung{r}}}, err
+	}
+	t, err := findTable(o.Model, o.table)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(t.rungs, func(k rung) bool { return k.name == o.Rung })
+	if i < 0 {
+		return nil, fmt.Errorf("ladder: rung %q: -table %s has none of that name, without -table it is there", o.Rung, o.table)
+	}
+	one := table{title: "one rung", brief: t.brief, rungs: t.rungs[i : i+1]}
+	if t.brief {
+		one.name = t.name
+	}
+	return []table{one}, nil
+}
+
+// asGiven is how a flag that was given looks on a command line.
+func asGiven(g *flag.Flag) string {
+	v := g.Value.String()
+	switch {
+	case v == "true":
+		return "-" + g.Name
+	case v == "false":
+		return "-" + g.Name + "=false"
+	case v == "" || strings.ContainsFunc(v, func(c rune) bool { return c <= ' ' || strings.ContainsRune("'\"\\$&|;<>()*?[]#~`!", c) }):
+		v = "'" + strings.ReplaceAll(v, "'", `'\''`) + "'"
+	}
+	return "-" + g.Name + " " + v
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -202,13 +204,57 @@ func TestText(t *testing.T) {
 	var out, errw bytes.Buffer
 	err := ladder(context.Background(), []string{"-model", "gpt", "-table", "defaults", "-batch", "4", "-steps", "2", "-chart", ""}, &out, &errw)
 	require.NoError(t, err)
-	for _, text := range []string{"predicted", "composite", "peak by kind", "naive      the model in elementary operations", "one row: go run ./examples/ladder -model gpt -rung NAME"} {
+	for _, text := range []string{"predicted", "composite", "peak by kind", "naive      the model in elementary operations", "one row: go run ./examples/ladder -batch 4 -model gpt -steps 2 -table defaults -rung NAME\n"} {
 		require.Contains(t, out.String(), text)
 	}
 	require.Contains(t, errw.String(), "[1/3] naive")
 	for _, line := range strings.Split(out.String(), "\n") {
 		require.LessOrEqual(t, len(line), 160)
 	}
+}
+
+// What the command under a table runs for a row is what the table has run for it.
+func TestCommand(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no shell")
+	}
+	for _, args := range [][]string{
+		{"-quick"},
+		{"-model", "gpt", "-batch", "64", "-seeds", "2", "-data", "/no where's", "-chart", "", "-json"},
+		{"-epochs", "2", "-seed", "7", "-threads", "1", "-table", "stack"},
+		{"-model", "mlp", "-hidden", "64", "-steps", "4", "-seeds", "2"},
+		{"-table", "alone", "-rung", "per-block-alone"},
+	} {
+		o, err := parse(args, io.Discard)
+		require.NoError(t, err)
+		shown, err := o.tables()
+		require.NoError(t, err)
+		for _, tab := range shown {
+			for _, r := range tab.rungs {
+				command := strings.Replace(o.command(tab), "NAME", r.name, 1)
+				again, err := parse(shellWords(t, command)[3:], io.Discard)
+				require.NoError(t, err, command)
+				one, err := again.tables()
+				require.NoError(t, err, command)
+				require.Len(t, one, 1)
+				require.Len(t, one[0].rungs, 1)
+				want, got := o.trainings(tab, r), again.trainings(one[0], one[0].rungs[0])
+				require.Equal(t, want, got, command)
+				require.Equal(t, command, again.command(one[0]), "it repeats itself")
+			}
+		}
+	}
+	o, err := parse([]string{"-table", "defaults", "-rung", "sqrt"}, io.Discard)
+	require.NoError(t, err)
+	_, err = o.tables()
+	require.ErrorContains(t, err, `rung "sqrt": -table defaults has none of that name`)
+}
+
+// shellWords are the words of a command as a shell takes them.
+func shellWords(t *testing.T, command string) []string {
+	out, err := exec.Command("sh", "-c", "for w in "+command+`; do printf '%s\n' "$w"; done`).Output()
+	require.NoError(t, err)
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }
 
 // The page has tables, chart and the recordings of two steps, whose peaks are those of the table.

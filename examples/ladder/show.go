@@ -29,13 +29,12 @@ func tell(out io.Writer, o options, done []climbed) error {
 		if n := c.rows[0].Seeds; n > 1 {
 			fmt.Fprintf(out, "\naccuracy: the mean of %d seeds; without a spread, that of the first, which decides such a row's bits\n", n)
 		}
-		fmt.Fprintf(out, "\n%s", c.legend())
+		fmt.Fprintf(out, "\n%s\none row: %s", c.legend(), o.command(c.table))
+		if len(done) == 1 && c.name == tableNames[0] {
+			fmt.Fprintf(out, "; other tables: -table %s", strings.Join(tableNames[1:], ", -table "))
+		}
+		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "\none row: %s -rung NAME", o.command())
-	if len(done) == 1 && done[0].name == tableNames[0] {
-		fmt.Fprintf(out, "; other tables: -table %s", strings.Join(tableNames[1:], ", -table "))
-	}
-	fmt.Fprintln(out)
 	return nil
 }
 
@@ -104,14 +103,15 @@ func (c climbed) width() (n int) {
 	return n
 }
 
-// command is how the user ran the ladder, so far as it matters for one row.
-func (o options) command() string {
-	s := "go run ./examples/ladder"
-	if o.Model != models[0] {
-		s += " -model " + o.Model
+// command gives a row of t again, as it is shown.
+func (o options) command(t table) string {
+	words := append([]string{"go run ./examples/ladder"}, o.given...)
+	if t.brief {
+		words = append(words, "-table", t.name)
 	}
-	if o.quick {
-		s += " -quick"
+	name := "NAME"
+	if len(t.rungs) == 1 {
+		name = t.rungs[0].name
 	}
-	return s
+	return strings.Join(append(words, "-rung", name), " ")
 }

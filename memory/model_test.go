@@ -73,11 +73,19 @@ func (m *model) best(n int64) int64 {
 	return end
 }
 
+// top is the end of the highest buffer.
+func (m *model) top() int64 {
+	if len(m.live) == 0 {
+		return 0
+	}
+	return m.live[len(m.live)-1].end()
+}
+
 // put makes a buffer at addr.
 func (m *model) put(addr, size int64, k memory.Kind) {
 	m.nextID++
 	b := modelled{m.nextID, addr, size, k}
-	if addr >= m.now().Arena {
+	if addr >= m.top() {
 		m.grown = append(m.grown, b)
 	}
 	m.live = append(m.live, b)
@@ -116,8 +124,8 @@ func (m *model) free(id uint64) {
 	m.stats.Frees++
 	m.stats.FreeBytes += m.live[i].size
 	m.live = slices.Delete(m.live, i, i+1)
-	arena := m.now().Arena
-	m.grown = slices.DeleteFunc(m.grown, func(b modelled) bool { return b.end() > arena })
+	top := m.top()
+	m.grown = slices.DeleteFunc(m.grown, func(b modelled) bool { return b.end() > top })
 }
 
 func (m *model) resetPeak() {

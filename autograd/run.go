@@ -3,6 +3,7 @@ package autograd
 import (
 	"runtime"
 
+	"github.com/thimble-ml/thimble/internal/pool"
 	"github.com/thimble-ml/thimble/memory"
 	"github.com/thimble-ml/thimble/tensor"
 )
@@ -156,7 +157,7 @@ func (s *Scope) Run(site memory.Site, w Work, f func(*Run)) {
 
 func workersOr(n int) int {
 	if n == 0 {
-		return runtime.GOMAXPROCS(0)
+		return min(runtime.GOMAXPROCS(0), pool.Most)
 	}
 	return n
 }

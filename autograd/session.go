@@ -93,8 +93,8 @@ func New(cfg Config) (*Session, error) {
 	switch {
 	case cfg.Device == nil:
 		return nil, errors.New("autograd: Config.Device is nil: want a device from memory.NewDevice")
-	case cfg.Workers < 0:
-		return nil, fmt.Errorf("autograd: Config.Workers is %d: want 0 (GOMAXPROCS) or more", cfg.Workers)
+	case cfg.Workers < 0 || cfg.Workers > pool.Most:
+		return nil, fmt.Errorf("autograd: Config.Workers is %d: want 0 (GOMAXPROCS) to %d", cfg.Workers, pool.Most)
 	case cfg.Lanes < 0:
 		return nil, fmt.Errorf("autograd: Config.Lanes is %d: want 0 (%d) or more", cfg.Lanes, DefaultLanes)
 	}

@@ -188,15 +188,17 @@ func (e *extent) start(b int) error {
 
 // load begins to read block b into sl, with its neighbours unless it is to come alone.
 func (e *extent) load(sl *slot, b int, alone bool) {
-	run := []block{{e, b}}
-	if n := e.length(b); !alone && pages(n) < e.st.ring.line {
-		run = e.file.around(e, b, e.st.ring.line)
+	r := e.st.ring
+	if pages(e.length(b)) >= r.line || alone {
+		r.run = append(r.run[:0], block{e, b})
+	} else {
+		r.run = e.file.around(e, b, r.line, r.run)
 	}
-	sl.begin(e.file, e.role, run[0].e.offset(run[0].b), false)
-	for _, x := range run {
+	sl.begin(e.file, e.role, r.run[0].e.offset(r.run[0].b), false)
+	for _, x := range r.run {
 		sl.add(x.e, x.b)
 	}
-	e.st.ring.submit(sl)
+	r.submit(sl)
 }
 
 // arrive gives block b, which it has come if need be. Should it fail together with others, it is read again by itself: it may

@@ -73,8 +73,9 @@ func (f *file) forget(e *extent) {
 }
 
 // around gives block b of e and its neighbours, in order and without gaps: those that lie in the same line, which is so many
-// bytes of the file, and can be read.
-func (f *file) around(e *extent, b int, line int64) (run []block) {
+// bytes of the file, and can be read. The list is in run, which may be nil.
+func (f *file) around(e *extent, b int, line int64, run []block) []block {
+	run = run[:0]
 	want := e.offset(b)
 	from := want / line * line
 	for at := from; at < from+line; {
@@ -89,7 +90,7 @@ func (f *file) around(e *extent, b int, line int64) (run []block) {
 		run, at = append(run, x), at+pages(x.e.length(x.b))
 	}
 	if len(run) == 0 || run[0].e.offset(run[0].b) > want {
-		return []block{{e, b}}
+		return append(run[:0], block{e, b})
 	}
 	return run
 }

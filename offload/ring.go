@@ -60,6 +60,7 @@ type ring struct {
 	free    []*slot                //
 	writing []*slot                // oldest first
 	reading []*slot                // by last use
+	run     []block                // of load, used again
 	walks   [len(roleNames)]uint64 // of ahead, so far, by stream
 	stats   *Stats
 	trace   func(Transfer)
@@ -191,12 +192,14 @@ func (r *ring) room(e *extent, b int) *slot {
 
 // reap frees the slots of writes that have ended.
 func (r *ring) reap() {
-	for _, sl := range slices.Clone(r.writing) {
+	for i := 0; i < len(r.writing); {
+		sl := r.writing[i]
 		select {
 		case <-sl.done:
 			r.ended(sl)
 			r.finish(sl)
 		default:
+			i++
 		}
 	}
 }

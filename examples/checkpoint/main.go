@@ -50,7 +50,7 @@ func parse(args []string, errw io.Writer) (o options, err error) {
 	f.OneOf(&o.Row, "row", "", ways, "run this row only")
 	f.Text(&o.Data)
 	f.Int64Var(&o.Budget, "budget", 0, "bytes that the optimal row's blocks may take (default: what sqrt takes)")
-	f.StringVar(&o.Costs, "costs", "", "folder where measured costs of blocks are kept, a file a depth, so that optimal is the same schedule in each run (default: measure each time)")
+	f.Folder(&o.Costs, "costs", "folder where measured costs of blocks are kept, a file a depth, so that optimal is the same schedule in each run (default: measure each time)")
 	f.Int(&o.Batch, "batch", 32, 1, "sequences an update")
 	f.Int(&o.Context, "context", 64, 1, "bytes of text a sequence")
 	f.Multiple(&o.Dim, "dim", 64, 2, "channels")

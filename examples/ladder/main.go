@@ -83,6 +83,9 @@ func ladder(ctx context.Context, args []string, out, errw io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := o.divides(shown); err != nil {
+		return err
+	}
 	keep, err := newRecords(o, shown)
 	if err != nil {
 		return err
@@ -147,4 +150,16 @@ func asGiven(g *flag.Flag) string {
 		v = "'" + strings.ReplaceAll(v, "'", `'\''`) + "'"
 	}
 	return "-" + g.Name + " " + v
+}
+
+// divides is an error if a rung cannot cut the batch into its micro-batches: better told before the others have run.
+func (o options) divides(shown []table) error {
+	for _, t := range shown {
+		for _, r := range t.rungs {
+			if o.Batch%r.micro != 0 {
+				return fmt.Errorf("ladder: -batch %d: want a multiple of %d, the micro-batches of rung %s", o.Batch, r.micro, r.name)
+			}
+		}
+	}
+	return nil
 }

@@ -102,11 +102,8 @@ func (j *job) load(ctx context.Context) (err error) {
 	if j.Batch == 0 {
 		j.Batch = j.batch
 	}
-	if j.Batch < j.rung.micro || j.Batch%j.rung.micro != 0 {
-		return fmt.Errorf("ladder: batch %d: want a multiple of %d, the micro-batches of rung %s", j.Batch, j.rung.micro, j.rung.name)
-	}
 	if j.Batch > j.problem.train.Len() {
-		return fmt.Errorf("ladder: batch %d: want at most %d, the examples of the training set", j.Batch, j.problem.train.Len())
+		return fmt.Errorf("ladder: -batch %d: want at most %d, the examples of the training set", j.Batch, j.problem.train.Len())
 	}
 	if j.Steps == 0 {
 		j.Steps = cmp.Or(j.Epochs*j.updates(), j.steps)

@@ -19,11 +19,14 @@ type Pool struct {
 	job job
 }
 
+// Most is the most workers that a pool can have.
+const Most = maxLanes
+
 // New makes a pool of the given number of workers, of which one is the caller of Run: workers-1 goroutines are started,
-// which live until Close. It panics if workers is less than 1.
+// which live until Close. It panics if workers is less than 1 or more than Most.
 func New(workers int) *Pool {
-	if workers < 1 || workers > maxLanes {
-		panic(fmt.Sprintf("pool: New(%d): want 1 to %d workers", workers, maxLanes))
+	if workers < 1 || workers > Most {
+		panic(fmt.Sprintf("pool: New(%d): want 1 to %d workers", workers, Most))
 	}
 	p := &Pool{workers: workers, helpers: make([]helper, workers-1)}
 	p.job.finished = make(chan struct{}, 1)

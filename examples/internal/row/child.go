@@ -41,11 +41,11 @@ func Measure[F Figures](ctx context.Context, p *Progress, name string, config an
 func RunChild(ctx context.Context, p *Progress, name string, config, out any) error {
 	exe, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("row: child %q: %w", name, err)
+		return fmt.Errorf("row %q: %w", name, err)
 	}
 	text, err := json.Marshal(config)
 	if err != nil {
-		return fmt.Errorf("row: child %q: %w", name, err)
+		return fmt.Errorf("row %q: %w", name, err)
 	}
 	r := &relay{p: p, through: p.Print}
 	if p == nil {
@@ -57,7 +57,7 @@ func RunChild(ctx context.Context, p *Progress, name string, config, out any) er
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, r, patience
 	alive, err := cmd.StdinPipe() // stays open as long as this process lives: see orphan
 	if err != nil {
-		return fmt.Errorf("row: child %q: %w", name, err)
+		return fmt.Errorf("row %q: %w", name, err)
 	}
 	cmd.Cancel = alive.Close
 	err = cmd.Run()
@@ -66,7 +66,7 @@ func RunChild(ctx context.Context, p *Progress, name string, config, out any) er
 		return childError(ctx, name, err, r)
 	}
 	if err := json.Unmarshal(stdout.Bytes(), out); err != nil {
-		return fmt.Errorf("row: child %q: wrote %.200q: want its figures in JSON (does its main or TestMain call row.ServeChild first?): %w",
+		return fmt.Errorf("row %q: its process wrote %.200q: want its figures in JSON (does its main or TestMain call row.ServeChild first?): %w",
 			name, stdout.String(), err)
 	}
 	return nil
@@ -76,15 +76,18 @@ func RunChild(ctx context.Context, p *Progress, name string, config, out any) er
 const patience = 2 * time.Second
 
 func childError(ctx context.Context, name string, err error, r *relay) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("row: child %q: %w", name, context.Cause(ctx))
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("row %q: %w", name, context.Cause(ctx))
+	case r.err != "":
+		return fmt.Errorf("row %q: %s", name, r.err)
 	}
 	hint := ""
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() < 0 {
 		hint = " (the system kills processes when memory runs out)"
 	}
-	return fmt.Errorf("row: child %q: %w%s%s", name, err, hint, r.report())
+	return fmt.Errorf("row %q: %w%s%s", name, err, hint, r.lastLines())
 }
 
 // ServeChild returns at once in a program that the user started. In one that [RunChild] started it calls run with the

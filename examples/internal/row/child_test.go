@@ -40,11 +40,11 @@ func TestChildFails(t *testing.T) {
 	run := func(config string) error { return RunChild(t.Context(), p, "a row", config, &Row{}) }
 
 	err := run("error")
-	require.EqualError(t, err, "row: child \"a row\": exit status 1: no data\nin the folder")
+	require.EqualError(t, err, "row \"a row\": no data\nin the folder")
 	require.Equal(t, "what went before\n", b.String())
 
 	err = run("panic")
-	require.ErrorContains(t, err, `row: child "a row": exit status 2; its last lines:`)
+	require.ErrorContains(t, err, `row "a row": exit status 2; its last lines:`)
 	require.ErrorContains(t, err, "panic: boom")
 	require.Contains(t, b.String(), "panic: boom")
 	var exit *exec.ExitError

@@ -79,9 +79,8 @@ func TestRelay(t *testing.T) {
 	}
 	r.close()
 	require.Equal(t, "[1/1] x: step 2 of 3, loss NaN\na line\nhalf a line\nthe end\n", shown.String())
-	require.Equal(t, `: went "wrong"`, r.report())
-	r.err = ""
-	require.Equal(t, "; its last lines:\na line\nhalf a line\nthe end", r.report())
+	require.Equal(t, `went "wrong"`, r.err)
+	require.Equal(t, "; its last lines:\na line\nhalf a line\nthe end", r.lastLines())
 	for range 1000 {
 		r.take([]byte("many lines\n"))
 	}

@@ -88,11 +88,8 @@ func (p *Progress) of(steps int) {
 	p.steps = steps
 }
 
-// report is what the child said of its failure, to stand behind the error: its own error, or its last lines.
-func (r *relay) report() string {
-	if r.err != "" {
-		return ": " + r.err
-	}
+// lastLines is what the child wrote last, to stand behind the error.
+func (r *relay) lastLines() string {
 	if tail := strings.TrimSpace(string(r.tail)); tail != "" {
 		return "; its last lines:\n" + tail
 	}

@@ -28,12 +28,15 @@ type ResidentMeter struct {
 // It also makes the collector run for every 2 MiB of garbage, for the rest of the process. At Go's default the heap may
 // grow by the size of the data set before anything is collected, and that would count as the model's. (A small heap is
 // collected at 2 MiB as well: Go's least heap of 4 MiB scales with the percentage, which is 50 at most.)
+//
+// On Linux, what of the program lies in its file counts as used before, whether it has run or not.
 func StartResident() ResidentMeter {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	debug.SetGCPercent(int(min(max(100*heapGrowth/(m.HeapAlloc+1), 1), 50)))
 
+	faultIn()
 	reset := resetHigh()
 	base, floor, known := residentSet()
 	if reset {

@@ -20,8 +20,6 @@ package kernel
 
 import (
 	"math"
-
-	"github.com/thimble-ml/thimble/internal/philox"
 )
 
 // AttentionPlan is the sizes and options of a call, with what follows from them: chunks and scratch.
@@ -247,7 +245,7 @@ func (a *Attention[T]) dropWords(dst []uint32, t *attentionPart, r int) {
 		row = a.wordRow
 	}
 	at := ((t.b*a.Heads+t.h)*a.Queries+t.i+r)*row + t.j
-	philox.Fill(dst, a.Words.Seed, a.Words.Stream, a.Words.Offset+uint64(at))
+	a.Words.From(at).fill(dst)
 }
 
 // dropRow multiplies the weights of row r by dropout's mask.

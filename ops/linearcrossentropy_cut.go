@@ -12,7 +12,7 @@ import (
 //
 // Where forward and backward are apart, a piece has some classes of many rows: forward carries each row's largest logit and
 // sum on (kernel.CrossEntropyRange), and backward knows the log-sum-exp. So the weight is packed once for all these rows,
-// and its gradient written once; what is added to again and again is the gradient of x, which is small, and the logits fit
+// and its gradient written once for them; what is added to again and again is the gradient of x, which is small, and the logits fit
 // in the processor's last cache.
 
 // headCut is the sizes: x is [rows k], there are so many classes, and a piece has the logits of perRows rows and perClasses
@@ -23,7 +23,7 @@ const (
 	headRows  = 256     // of a piece with all classes: fewer would pack the weight too often for what they multiply
 	headBytes = 1 << 20 // of its logits at least: what caches hold costs nothing
 
-	rangeRows    = 4096 // of a piece with some classes
+	rangeRows    = 2048 // of a piece with some classes
 	rangeClasses = 1024
 )
 

@@ -160,7 +160,7 @@ func (w *watermark) event(e memory.Event) {
 		return
 	}
 	switch {
-	case e.Act == memory.Free:
+	case e.Act == memory.Free, e.Act == memory.SetKind && e.Kind != memory.Activation: // a gradient lies there now
 		w.live -= w.alive[e.ID]
 		delete(w.alive, e.ID)
 	case (e.Act == memory.Alloc || e.Act == memory.SetKind) && e.Kind == memory.Activation:

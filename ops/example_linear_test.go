@@ -43,7 +43,9 @@ func ExampleLinearActivation() {
 		}
 		return plan.Peak() - before
 	}
-	two := peak(func(s *autograd.Scope, x, w *autograd.Value) *autograd.Value { return ops.GELU(s, ops.Linear(s, x, w, nil)) })
+	two := peak(func(s *autograd.Scope, x, w *autograd.Value) *autograd.Value {
+		return ops.GELU(s, ops.Linear(s, x, w, nil))
+	})
 	one := peak(func(s *autograd.Scope, x, w *autograd.Value) *autograd.Value {
 		return ops.LinearActivation(s, x, w, nil, ops.ActGELU)
 	})

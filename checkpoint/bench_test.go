@@ -9,6 +9,7 @@ import (
 
 	"github.com/thimble-ml/thimble/autograd"
 	"github.com/thimble-ml/thimble/checkpoint"
+	"github.com/thimble-ml/thimble/internal/cputime"
 	"github.com/thimble-ml/thimble/nn"
 	"github.com/thimble-ml/thimble/optim"
 )
@@ -49,7 +50,7 @@ func benchStep(b *testing.B, c nn.GPTConfig) {
 	require.NoError(b, err)
 	step := func(i int) float64 {
 		m.Chain = contestants[i].chain
-		before := cpuTime()
+		before := cputime.Process()
 		require.NoError(b, r.sess.Step(b.Context(), func(s *autograd.Scope) error {
 			m.Loss(s, s.Input(x), s.Input(y)).Backward(s)
 			if err := opt.Step(s); err != nil {
@@ -58,7 +59,7 @@ func benchStep(b *testing.B, c nn.GPTConfig) {
 			opt.ZeroGrad(s)
 			return nil
 		}))
-		return (cpuTime() - before).Seconds()
+		return (cputime.Process() - before).Seconds()
 	}
 	for i := range contestants { // the device gets its memory
 		step(i)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/cputime"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
 )
@@ -58,11 +59,11 @@ func benchHead(b *testing.B, tokens, dim, words int) {
 	})
 	require.NoError(b, err)
 	step := func(i int) (wall, cpu float64) {
-		start, before := time.Now(), cpuTime()
+		start, before := time.Now(), cputime.Process()
 		r.ok(func(s *autograd.Scope) {
 			headForms[i].call(s, s.Input(x).RequireGrad(), w.Value(), s.Input(targets)).Backward(s)
 		})
-		wall, cpu = time.Since(start).Seconds(), (cpuTime() - before).Seconds()
+		wall, cpu = time.Since(start).Seconds(), (cputime.Process() - before).Seconds()
 		w.ZeroGrad()
 		return wall, cpu
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/thimble-ml/thimble/autograd"
+	"github.com/thimble-ml/thimble/internal/cputime"
 	"github.com/thimble-ml/thimble/ops"
 	"github.com/thimble-ml/thimble/tensor"
 )
@@ -45,7 +46,7 @@ func BenchmarkTinyOp(b *testing.B) {
 			b.Run(c.name+name, func(b *testing.B) {
 				var allocs0, allocs1 runtime.MemStats
 				runtime.ReadMemStats(&allocs0)
-				began := cpuTime()
+				began := cputime.Process()
 				for b.Loop() {
 					r.ok(func(s *autograd.Scope) {
 						xs := []value{s.Input(x), s.Input(row), s.Input(w), s.Input(target)}
@@ -61,7 +62,7 @@ func BenchmarkTinyOp(b *testing.B) {
 				}
 				runtime.ReadMemStats(&allocs1)
 				n := float64(b.N) * perStep
-				b.ReportMetric(float64((cpuTime()-began).Nanoseconds())/n, "cpu-ns/tiny")
+				b.ReportMetric(float64((cputime.Process()-began).Nanoseconds())/n, "cpu-ns/tiny")
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/n, "ns/tiny")
 				b.ReportMetric(float64(allocs1.Mallocs-allocs0.Mallocs)/n, "allocs/tiny")
 				b.ReportMetric(0, "ns/op")

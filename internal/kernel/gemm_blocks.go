@@ -45,8 +45,9 @@ func tileOf(m, n, k, mostRows, mostCols int) (rows, cols int) {
 // are best multiples of it.
 const GEMMRows = gemmRows
 
-// GEMMDepth is the length of the blocks in which a product adds up its K terms. A product over a multiple of it, added to
-// by one over the rest, has the bits of the product over all.
+// GEMMDepth is the length of the blocks in which a product adds up its K terms. Products over parts of them, each added to what
+// those before gave, have the bits of the product over all if each part begins at a multiple of its GEMMDepth and is one block
+// at most, or has the same GEMMDepth itself.
 func GEMMDepth(k int) int { return gemmDepth(k) }
 
 // gemmDepth is the length of the blocks of K.

@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"internal/kernel/kerneltest": {"internal/kernel", "internal/philox"},
 	"internal/operand":           {"internal/kernel", "tensor"},
 	"internal/philox":            {},
+	"internal/cputime":           {},
 	"internal/plantest":          {"autograd", "memory"},
 	"internal/pool":              {},
 	"internal/safetensors":       {"tensor"},
@@ -38,7 +39,7 @@ var allowed = map[string][]string{
 
 // foreign lists who may import which module of others, and why is in docs/design.md, section 7.
 var foreign = map[string][]string{
-	"golang.org/x/sys":                    {"memory", "internal/kernel", "offload", "examples/internal/row"},
+	"golang.org/x/sys":                    {"memory", "internal/kernel", "internal/cputime", "offload", "examples/internal/row"},
 	"github.com/x448/float16":             {"tensor", "autograd", "data", "internal/kernel", "internal/kernel/kerneltest"},
 	"gorgonia.org/tensor":                 {"tensor/gorgonia"},
 	"github.com/google/pprof":             {"memory/report"},

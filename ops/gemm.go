@@ -16,13 +16,18 @@ func gemmWork(scratch, shared *int64, chunks *int, batch, m, n, k int, dt tensor
 		*chunks = max(*chunks, batch)
 		return
 	}
-	if kernel.GEMMStages(m, n, k) > 0 {
-		*shared = max(*shared, kernel.GEMMShared(m, n, k, dt.Size()))
-		*chunks = max(*chunks, kernel.GEMMMostChunks(m, n, k))
+	if s := kernel.GEMMStaging(m, n, k); s.Stages() > 0 {
+		stagedWork(scratch, shared, chunks, &s, dt)
 		return
 	}
 	*scratch = max(*scratch, kernel.GEMMScratch(m, n, k, dt.Size()))
 	*chunks = max(*chunks, batch*gemmTiles(batch, m, n, k))
+}
+
+func stagedWork(scratch, shared *int64, chunks *int, s *kernel.Staging, dt tensor.DType) {
+	*scratch = max(*scratch, s.Scratch(dt.Size()))
+	*shared = max(*shared, s.Shared(dt.Size()))
+	*chunks = max(*chunks, s.MostChunks())
 }
 
 // gemmTiles is how many chunks one of a batch of products is cut into: one, where the batch alone makes enough.
@@ -41,8 +46,8 @@ func gemm[T kernel.Float](r *autograd.Run, shared []byte, g kernel.GEMM[T]) {
 		g.Chunk(nil, 0)
 		return
 	}
-	if kernel.GEMMStages(g.M, g.N, g.K) > 0 {
-		gemmStages(r, shared, g)
+	if s := kernel.GEMMStaging(g.M, g.N, g.K); s.Stages() > 0 {
+		gemmStages(r, shared, s, g)
 		return
 	}
 	chunks := kernel.GEMMChunks(g.M, g.N, g.K)
@@ -59,11 +64,11 @@ func gemmPar[T kernel.Float](r *autograd.Run, chunks int, g kernel.GEMM[T]) {
 }
 
 // gemmStages computes one product in stages.
-func gemmStages[T kernel.Float](r *autograd.Run, shared []byte, g kernel.GEMM[T]) {
+func gemmStages[T kernel.Float](r *autograd.Run, shared []byte, s kernel.Staging, g kernel.GEMM[T]) {
 	stage := 0
-	run := func(_, c int) { g.Stage(shared, stage, c) }
-	for n := kernel.GEMMStages(g.M, g.N, g.K); stage < n; stage++ {
-		r.Par(kernel.GEMMStageChunks(g.M, g.N, g.K, stage), run)
+	run := func(lane, c int) { g.Stage(&s, shared, r.Lane(lane), stage, c) }
+	for n := s.Stages(); stage < n; stage++ {
+		r.Par(s.Chunks(stage), run)
 	}
 }
 

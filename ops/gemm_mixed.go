@@ -65,19 +65,22 @@ func (w kernelWork) products(batch int, summed bool, m, n, k int, dts dtypes) {
 		return
 	}
 	half := isHalf(dts[2])
-	if mixedStaged(m, n, k, half && summed) {
+	if s := mixedStaging(m, n, k, half, summed); s.Stages() > 0 {
 		*w.scratch = max(*w.scratch, kernel.MixedGEMMStageScratch(m, n, k))
-		*w.shared = max(*w.shared, kernel.MixedGEMMShared(m, n, k, half))
-		*w.chunks = max(*w.chunks, kernel.MixedGEMMMostChunks(m, n, k, half))
+		stagedWork(w.scratch, w.shared, w.chunks, &s, tensor.Float32)
 		return
 	}
 	*w.scratch = max(*w.scratch, kernel.MixedGEMMScratch(m, n, k))
 	*w.chunks = max(*w.chunks, batch*mixedTiles(batch, m, n, k))
 }
 
-// mixedStaged tells whether a product of halves is computed in stages. Those whose sum is rounded once are not.
-func mixedStaged(m, n, k int, summed bool) bool {
-	return !summed && kernel.MixedGEMMStages(m, n, k) > 0
+// mixedStaging is how a product of halves is computed in stages; half tells whether C is of a half type too. Those whose sum
+// is rounded once have none.
+func mixedStaging(m, n, k int, half, summed bool) (s kernel.Staging) {
+	if half && summed {
+		return s
+	}
+	return kernel.MixedGEMMStaging(m, n, k, half)
 }
 
 // mixedTiles is gemmTiles of halves.
@@ -151,8 +154,8 @@ func (x mat) mixed(half kernel.Half) kernel.Mixed {
 }
 
 func multiplyMixed(r *autograd.Run, g *kernel.MixedGEMM) {
-	if mixedStaged(g.M, g.N, g.K, false) {
-		mixedStages(r, *g)
+	if s := mixedStaging(g.M, g.N, g.K, g.C.Bits != nil, false); s.Stages() > 0 {
+		mixedStages(r, s, *g)
 		return
 	}
 	chunks := kernel.MixedGEMMChunks(g.M, g.N, g.K)
@@ -168,11 +171,11 @@ func mixedPar(r *autograd.Run, chunks int, g kernel.MixedGEMM) {
 	r.Par(chunks, func(lane, c int) { g.Chunk(r.Lane(lane), c) })
 }
 
-func mixedStages(r *autograd.Run, g kernel.MixedGEMM) {
-	stage, half := 0, g.C.Bits != nil
-	run := func(lane, c int) { g.Stage(r.Shared(), r.Lane(lane), stage, c) }
-	for n := kernel.MixedGEMMStages(g.M, g.N, g.K); stage < n; stage++ {
-		r.Par(kernel.MixedGEMMStageChunks(g.M, g.N, g.K, half, stage), run)
+func mixedStages(r *autograd.Run, s kernel.Staging, g kernel.MixedGEMM) {
+	stage := 0
+	run := func(lane, c int) { g.Stage(&s, r.Shared(), r.Lane(lane), stage, c) }
+	for n := s.Stages(); stage < n; stage++ {
+		r.Par(s.Chunks(stage), run)
 	}
 }
 

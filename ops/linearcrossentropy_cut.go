@@ -13,18 +13,23 @@ import (
 // Where forward and backward are apart, a piece has some classes of many rows: forward carries each row's largest logit and
 // sum on (kernel.CrossEntropyRange), and backward knows the log-sum-exp. So the weight is packed once for all these rows,
 // and its gradient written once for them; what is added to again and again is the gradient of x, which is small, and the logits fit
-// in the processor's last cache.
+// in the processor's last cache. The products of all these pieces share the rows of x: where classes are many, they are packed once
+// for them, which gains six to nine percent and takes no more memory than the logits.
 
 // headCut is the sizes: x is [rows k], there are so many classes, and a piece has the logits of perRows rows and perClasses
 // classes.
-type headCut struct{ rows, k, classes, perRows, perClasses int }
+type headCut struct {
+	rows, k, classes, perRows, perClasses int
+	packed                                bool // the rows of x that a piece has are, once for all classes
+}
 
 const (
 	headRows  = 256     // of a piece with all classes: fewer would pack the weight too often for what they multiply
 	headBytes = 1 << 20 // of its logits at least: what caches hold costs nothing
 
-	rangeRows    = 2048 // of a piece with some classes
+	rangeRows    = 1024 // of a piece with some classes
 	rangeClasses = 1024
+	packedFrom   = 4096 // classes: with fewer, the rows of x are not packed often
 )
 
 func (o headOp) cut(x, w tensor.Spec) headCut {
@@ -37,7 +42,18 @@ func (o headOp) cut(x, w tensor.Spec) headCut {
 	}
 	row := max(1, c.perClasses*x.DType.Size())
 	c.cutRows(min(max(1, int(o.bytes)/row), max(enough, headBytes/row)))
+	s := kernel.GEMMStaging(c.perRows, c.perClasses, k)
+	c.packed = !o.sweep && s.Stages() > 0 && c.classes >= packedFrom && k <= c.perClasses
 	return c
+}
+
+// logitsStaging is how the logits of a piece are computed, if it is large.
+func (c *headCut) logitsStaging(rows, classes int) kernel.Staging {
+	s := kernel.GEMMStaging(rows, classes, c.k)
+	if c.packed {
+		return s.Packed()
+	}
+	return s
 }
 
 // cutRows takes at most so many rows to a piece.
@@ -98,12 +114,20 @@ func atOnce(n, all int) int {
 	return n
 }
 
-// The shared scratch holds, of a piece, the logits, the log-sum-exp and the state of each row, and what a product wants or
-// the sums of the gradient of the bias.
-func (c *headCut) shared(dt tensor.DType) (logits, lse, state int64) {
+// headRoom is how many bytes of shared scratch each thing takes of a piece: the logits, the log-sum-exp and the state of each
+// row, and the packed rows of x. What a product wants, or the sums of the gradient of the bias, comes after.
+type headRoom struct{ logits, lse, state, packed int64 }
+
+func (c *headCut) room(dt tensor.DType) (r headRoom) {
 	up := func(n int) int64 { return (int64(n) + 63) &^ 63 }
-	return up(c.perRows * c.perClasses * dt.Size()), up(c.perRows * dt.Size()), up(c.perRows * kernel.CrossEntropyState * 8)
+	r = headRoom{logits: up(c.perRows * c.perClasses * dt.Size()), lse: up(c.perRows * dt.Size()), state: up(c.perRows * kernel.CrossEntropyState * 8)}
+	if c.packed {
+		r.packed = kernel.GEMMPackedBytes(c.perRows, c.k, dt.Size())
+	}
+	return r
 }
+
+func (r headRoom) sum() int64 { return r.logits + r.lse + r.state + r.packed }
 
 // eachSize calls f for the sizes that pieces have.
 func (c *headCut) eachSize(f func(rows, classes int)) {
@@ -116,19 +140,25 @@ func (c *headCut) eachSize(f func(rows, classes int)) {
 
 // losses raises what is asked for to what Forward wants.
 func (c *headCut) losses(dt tensor.DType, scratch, shared *int64, chunks *int) {
-	logits, lse, state := c.shared(dt)
 	var room int64
 	c.eachSize(func(m, n int) {
-		gemmWork(scratch, &room, chunks, 1, m, n, c.k, dt)
+		if s := c.logitsStaging(m, n); s.Stages() > 0 {
+			stagedWork(scratch, &room, chunks, &s, dt)
+		} else {
+			gemmWork(scratch, &room, chunks, 1, m, n, c.k, dt)
+		}
 		*chunks = max(*chunks, kernel.RowChunks(m, n))
+		if c.packed {
+			*chunks = max(*chunks, kernel.GEMMPackedChunks(m, c.k))
+		}
 	})
-	*shared = max(*shared, logits+lse+state+room)
+	r := c.room(dt)
+	*shared = max(*shared, r.sum()+room)
 }
 
 // gradients raises what is asked for to what the gradients want, the logits included.
 func (c *headCut) gradients(dt tensor.DType, bias bool, scratch, shared *int64, chunks *int) {
 	c.losses(dt, scratch, shared, chunks)
-	logits, lse, state := c.shared(dt)
 	var room int64
 	c.eachSize(func(m, n int) {
 		for _, sum := range [2]int{atOnce(n, c.classes), n - atOnce(n, c.classes)} {
@@ -141,5 +171,6 @@ func (c *headCut) gradients(dt tensor.DType, bias bool, scratch, shared *int64, 
 			columnSumsWork(&room, chunks, m, n)
 		}
 	})
-	*shared = max(*shared, logits+lse+state+room)
+	r := c.room(dt)
+	*shared = max(*shared, r.sum()+room)
 }

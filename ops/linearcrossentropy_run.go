@@ -16,10 +16,11 @@ type head[T kernel.Float, I kernel.Index] struct {
 	targets    []I
 	loss       kernel.CrossEntropyOptions[T]
 
-	logits []T       // of a piece, then their gradients
-	lse    []T       // of its rows
-	state  []float64 // of its rows, from classes to classes
-	room   []byte    // of a product or of sums
+	logits     []T       // of a piece, then their gradients
+	lse        []T       // of its rows
+	state      []float64 // of its rows, from classes to classes
+	packedRows []T       // its rows of x, packed
+	room       []byte    // of a product or of sums
 
 	g      []T     // the gradient of each row's loss,
 	scale  float64 // times this; g nil: this alone
@@ -36,8 +37,9 @@ func (h *head[T, I]) open(r *autograd.Run, dt tensor.DType) {
 		piece, mem = mem[:n:n], mem[n:]
 		return piece
 	}
-	logits, lse, state := h.shared(dt)
-	h.logits, h.lse, h.state = kernel.View[T](next(logits)), kernel.View[T](next(lse)), kernel.View[float64](next(state))
+	room := h.headCut.room(dt)
+	h.logits, h.lse, h.state = kernel.View[T](next(room.logits)), kernel.View[T](next(room.lse)), kernel.View[float64](next(room.state))
+	h.packedRows = kernel.View[T](next(room.packed))
 	h.room = mem
 }
 
@@ -73,13 +75,25 @@ func (h *head[T, I]) backward(lse []T) {
 
 // product makes the logits of a piece.
 func (h *head[T, I]) product(p headPiece) {
-	gemm(h.r, h.room, kernel.GEMM[T]{
+	g := kernel.GEMM[T]{
 		M: p.rows(), N: p.Cols, K: h.k,
-		A: h.x[p.lo*h.k : p.hi*h.k], LDA: h.k,
+		A: h.x[p.lo*h.k : p.hi*h.k], LDA: h.k, Packed: h.packedRows,
 		B: h.w[p.First*h.k:][:p.Cols*h.k], LDB: h.k, TransB: true,
 		C: h.logits, LDC: p.Cols,
 		Bias: kernel.Cut(h.bias, p.First, p.First+p.Cols),
-	})
+	}
+	if h.packed && p.First == 0 {
+		h.packRows(g)
+	}
+	if s := h.logitsStaging(g.M, g.N); s.Stages() > 0 {
+		gemmStages(h.r, h.room, s, g)
+		return
+	}
+	gemm(h.r, h.room, g)
+}
+
+func (h *head[T, I]) packRows(g kernel.GEMM[T]) {
+	h.r.Par(kernel.GEMMPackedChunks(g.M, g.K), func(_, c int) { g.PackRows(c) })
 }
 
 // takeIn adds a piece to what is known of its rows. With the last classes that fills losses and lse.

@@ -342,9 +342,9 @@ func products[T kernel.Float](r *autograd.Run, p matMulPlan, of [3]role, g kerne
 		x.Add = g.Add || u > 0
 		return x
 	}
-	if kernel.GEMMStages(g.M, g.N, g.K) > 0 {
+	if s := kernel.GEMMStaging(g.M, g.N, g.K); s.Stages() > 0 {
 		for i := range matrices * users {
-			gemmStages(r, r.Shared(), one(i/users, i%users))
+			gemmStages(r, r.Shared(), s, one(i/users, i%users))
 		}
 		return
 	}
@@ -364,13 +364,13 @@ func products[T kernel.Float](r *autograd.Run, p matMulPlan, of [3]role, g kerne
 // mixedProducts is products of halves. What several users add to a matrix is summed in float32, a tile at a time.
 func mixedProducts(r *autograd.Run, p matMulPlan, of [3]role, g kernel.MixedGEMM) {
 	matrices, users := p.count(of[2]), p.users(of[2])
-	if mixedStaged(g.M, g.N, g.K, users > 1 && g.C.Bits != nil) {
+	if s := mixedStaging(g.M, g.N, g.K, g.C.Bits != nil, users > 1); s.Stages() > 0 {
 		for i := range matrices * users {
 			at := p.user(i/users, i%users, of[2])
 			x := g
 			x.A, x.B, x.C = g.A.From(p.offset(at, of[0])), g.B.From(p.offset(at, of[1])), g.C.From(p.offset(at, of[2]))
 			x.Add = g.Add || i%users > 0
-			mixedStages(r, x)
+			mixedStages(r, s, x)
 		}
 		return
 	}

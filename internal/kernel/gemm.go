@@ -18,7 +18,7 @@ type Float interface{ float32 | float64 }
 //
 // There are three ways to compute it, with the same bits. Whole does all in one go. Chunk computes one of [GEMMChunks] tiles
 // of C completely, and alone, so that the calls may run in any order and on any goroutines. Stage is for large products
-// (where [GEMMStages] is not 0): each stage has chunks that may run in any order, and starts when the one before has ended.
+// (where [GEMMStaging] has any): each stage has chunks that may run in any order, and starts when the one before has ended.
 //
 // No product is skipped, so that 0 times Inf is NaN. One element of C is always added up in the same order, wherever it
 // lies in a tile and however A and B are stored: K is cut, by its length only, into blocks. The products of a block are
@@ -38,6 +38,7 @@ type GEMM[T Float] struct {
 	LDC     int
 	Add     bool
 	Bias    []T // of length N, or nil
+	Packed  []T // op(A) as PackRows leaves it: of [GEMMPackedBytes], for [Staging.Packed]
 
 	Epilogue Epilogue
 	With     []T

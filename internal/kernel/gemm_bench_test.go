@@ -50,8 +50,11 @@ func newRoom[T kernel.Float](g *kernel.GEMM[T], lanes int) (r gemmRoom) {
 		return b[-uintptr(unsafe.Pointer(unsafe.SliceData(b)))&63:][:n]
 	}
 	size := int(unsafe.Sizeof(T(0)))
-	if kernel.GEMMStages(g.M, g.N, g.K) > 0 {
-		r.shared = aligned(kernel.GEMMShared(g.M, g.N, g.K, size))
+	if s := kernel.GEMMStaging(g.M, g.N, g.K); s.Stages() > 0 {
+		r.shared = aligned(s.Shared(size))
+		for range lanes {
+			r.lanes = append(r.lanes, aligned(s.Scratch(size)))
+		}
 		return r
 	}
 	for range lanes {
@@ -71,11 +74,11 @@ func runGEMM[T kernel.Float](p *pool.Pool, lanes int, g *kernel.GEMM[T], room ge
 			f(0, c)
 		}
 	}
-	stages := kernel.GEMMStages(g.M, g.N, g.K)
-	for s := range stages {
-		run(kernel.GEMMStageChunks(g.M, g.N, g.K, s), func(_, chunk int) { g.Stage(room.shared, s, chunk) })
+	stages := kernel.GEMMStaging(g.M, g.N, g.K)
+	for s := range stages.Stages() {
+		run(stages.Chunks(s), func(lane, chunk int) { g.Stage(&stages, room.shared, room.lanes[lane], s, chunk) })
 	}
-	if stages == 0 {
+	if stages.Stages() == 0 {
 		run(kernel.GEMMChunks(g.M, g.N, g.K), func(lane, chunk int) { g.Chunk(room.lanes[lane], chunk) })
 	}
 }

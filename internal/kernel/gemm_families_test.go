@@ -83,14 +83,14 @@ func TestGEMMAllocates(t *testing.T) {
 		for _, s := range [][3]int{{2, 4, 4}, {20, 30, 40}, {1, 70, 40}, {70, 1, 40}, {210, 200, 100}} {
 			for _, trans := range []bool{false, true} {
 				g := randomGEMM[float32](s[0], s[1], s[2], trans, trans)
-				room, stages := newRoom(g, 1), kernel.GEMMStages(g.M, g.N, g.K)
+				room, stages := newRoom(g, 1), kernel.GEMMStaging(g.M, g.N, g.K)
 				require.Zero(t, testing.AllocsPerRun(5, func() {
-					for s := range stages {
-						for c := range kernel.GEMMStageChunks(g.M, g.N, g.K, s) {
-							g.Stage(room.shared, s, c)
+					for s := range stages.Stages() {
+						for c := range stages.Chunks(s) {
+							g.Stage(&stages, room.shared, room.lanes[0], s, c)
 						}
 					}
-					if stages == 0 {
+					if stages.Stages() == 0 {
 						g.Whole(room.lanes[0])
 						g.Chunk(room.lanes[0], 0)
 					}

@@ -13,24 +13,12 @@ const stageSlice = 64
 // mixedTileRows is the most rows of what a chunk multiplies: as many as GEMM has would need twice the scratch for a tile of C.
 const mixedTileRows = 96
 
-// mixedStages is how a product with a C of a half type, or of float32, is cut.
-func mixedStages(m, n, k int, half bool) gemmStages {
-	s := stagesOf(m, n, k)
+// MixedGEMMStaging is how a large product is computed in stages, by whether C is of a half type. What all lanes share is at most
+// 3 MiB by default.
+func MixedGEMMStaging(m, n, k int, half bool) Staging {
+	s := blockStaging(m, n, k)
 	s.inner, s.tileRows = half, mixedTileRows
 	return s
-}
-
-// MixedGEMMStages is the number of stages that a product is computed in, or 0 where it is too small for any.
-func MixedGEMMStages(m, n, k int) int { return GEMMStages(m, n, k) }
-
-// MixedGEMMShared is the bytes that the stages want for all lanes together, by whether C is of a half type: at most 3 MiB.
-func MixedGEMMShared(m, n, k int, half bool) int64 {
-	if GEMMStages(m, n, k) == 0 {
-		return 0
-	}
-	s := mixedStages(m, n, k, half)
-	a, b := s.room()
-	return 4 * int64(a+b+s.sums())
 }
 
 // sums is the room for a block of C that waits for the other blocks of K.
@@ -43,7 +31,7 @@ func (s *gemmStages) sums() int {
 
 // MixedGEMMStageScratch is the bytes that Stage wants of its lane: room for what it widens, or for a tile of C.
 func MixedGEMMStageScratch(m, n, k int) int64 {
-	if GEMMStages(m, n, k) == 0 {
+	if s := blockStaging(m, n, k); s.stages == 0 {
 		return 0
 	}
 	depth := gemmDepth(k)
@@ -52,39 +40,14 @@ func MixedGEMMStageScratch(m, n, k int) int64 {
 	return 4 * int64(roundUp(max(block(packedRowsOf, depth), block(depth, stageSlice), tile), 16))
 }
 
-// MixedGEMMStageChunks is the number of chunks of a stage.
-func MixedGEMMStageChunks(m, n, k int, half bool, stage int) int {
-	s := mixedStages(m, n, k, half)
-	t := s.at(stage)
-	return t.chunks()
-}
-
-// MixedGEMMMostChunks is the largest number of chunks that a stage has.
-func MixedGEMMMostChunks(m, n, k int, half bool) (most int) {
-	s := mixedStages(m, n, k, half)
-	for i := range GEMMStages(m, n, k) {
-		t := s.at(i)
-		most = max(most, t.chunks())
-	}
-	return most
-}
-
-// Stage computes one chunk of a stage. shared, of at least [MixedGEMMShared] bytes, is the same for all calls and keeps its
-// content from one stage to the next; scratch, of at least [MixedGEMMStageScratch], is the lane's.
-func (g *MixedGEMM) Stage(shared, scratch []byte, stage, chunk int) {
+// Stage computes one chunk of a stage of s, which is of this product. shared, of at least [Staging.Shared] bytes, is the same
+// for all calls and keeps its content from one stage to the next; scratch, of at least [MixedGEMMStageScratch], is the lane's.
+func (g *MixedGEMM) Stage(s *Staging, shared, scratch []byte, stage, chunk int) {
 	g.check()
-	half := g.C.Bits != nil
-	s := mixedStages(g.M, g.N, g.K, half)
-	if n := GEMMStages(g.M, g.N, g.K); stage < 0 || stage >= n {
-		panic(fmt.Sprintf("kernel: MixedGEMM: stage %d of %d", stage, n))
-	}
+	s.check("MixedGEMM", [3]int{g.M, g.N, g.K}, len(shared), 4, stage, chunk)
 	t := s.at(stage)
-	if n := t.chunks(); chunk < 0 || chunk >= n {
-		panic(fmt.Sprintf("kernel: MixedGEMM: chunk %d of %d", chunk, n))
-	}
-	need, lane := MixedGEMMShared(g.M, g.N, g.K, half), MixedGEMMStageScratch(g.M, g.N, g.K)
-	if int64(len(shared)) < need || int64(len(scratch)) < lane {
-		panic(fmt.Sprintf("kernel: MixedGEMM: %d shared bytes and %d of scratch, want %d and %d", len(shared), len(scratch), need, lane))
+	if lane := MixedGEMMStageScratch(g.M, g.N, g.K); int64(len(scratch)) < lane {
+		panic(fmt.Sprintf("kernel: MixedGEMM: %d bytes of scratch, want %d", len(scratch), lane))
 	}
 	na, nb := s.room()
 	room := View[float32](shared)

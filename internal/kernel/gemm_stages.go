@@ -27,39 +27,80 @@ const (
 	stageTileCols = 256
 )
 
-// GEMMStages is the number of stages that a product is computed in, or 0 where it is too small for any.
-func GEMMStages(m, n, k int) int {
+// Staging is how a large product is computed in stages. It follows from the product's sizes and from whether op(A) is packed
+// beforehand ([Staging.Packed]), none of which changes a bit of C.
+type Staging struct {
+	gemmStages
+	few    fewRows // if its chunks have columns, it is computed so
+	stages int
+}
+
+// GEMMStaging is how the product of m x k by k x n is computed, where it is large enough for stages. Otherwise it has none.
+func GEMMStaging(m, n, k int) Staging {
+	s := blockStaging(m, n, k)
+	if s.stages > 0 && m <= stageRows {
+		s.few = fewRowsOf(m, n, k)
+		s.stages = s.few.stages()
+	}
+	return s
+}
+
+// blockStaging has blocks of A and B, whether or not rows are few.
+func blockStaging(m, n, k int) (s Staging) {
 	if min(m, n) < stageLeast || m*n*k < stageWork {
-		return 0
+		return s
 	}
-	s := stagesOf(m, n, k)
-	return 2 * s.across() * s.deep() * s.down()
+	s.gemmStages = stagesOf(m, n, k)
+	s.setBlocks()
+	return s
 }
 
-// GEMMShared is the bytes that the stages want for all lanes together, for elements of elemSize bytes: room for one block of
-// op(A) and one of op(B). It is at most 1.4 MiB for float32 and twice that for float64.
-func GEMMShared(m, n, k, elemSize int) int64 {
-	if GEMMStages(m, n, k) == 0 {
-		return 0
+func (s *Staging) setBlocks() { s.few, s.stages = fewRows{}, 2*s.across()*s.deep()*s.down() }
+
+// Packed has all of op(A) packed beforehand ([GEMM.PackRows]), for several products that share it: it is one block, and
+// GEMM.Packed is read in place of A.
+func (s Staging) Packed() Staging {
+	if s.stages > 0 {
+		s.rows, s.packed = roundUp(s.m, gemmRows), true
+		s.setBlocks()
 	}
-	s := stagesOf(m, n, k)
-	a, b := s.room()
-	return roundUp64(int64(a)*int64(elemSize)) + roundUp64(int64(b)*int64(elemSize))
+	return s
 }
 
-// GEMMStageChunks is the number of chunks of a stage.
-func GEMMStageChunks(m, n, k, stage int) int {
-	s := stagesOf(m, n, k)
+// Stages is the number of stages, 0 for a product that is too small for any.
+func (s *Staging) Stages() int { return s.stages }
+
+// Shared is the bytes that the stages want for all lanes together, for elements of elemSize bytes: room for one block of
+// op(A), unless that is packed beforehand, and for one of op(B), unless rows are few. It is at most 1.4 MiB for float32 and twice that
+// for float64.
+func (s *Staging) Shared(elemSize int) int64 {
+	n := s.few.room()
+	if s.stages > 0 && s.few.cols == 0 {
+		a, b := s.room()
+		n = a + b + s.sums()
+	}
+	return roundUp64(int64(n) * int64(elemSize))
+}
+
+// Scratch is the bytes that they want of each lane: room for a few columns of op(B), where rows are few. It is at most 96 KiB
+// for float32 and twice that for float64.
+func (s *Staging) Scratch(elemSize int) int64 {
+	return roundUp64(int64(s.few.cols) * int64(s.depth) * int64(elemSize))
+}
+
+// Chunks is the number of chunks of a stage.
+func (s *Staging) Chunks(stage int) int {
+	if s.few.cols > 0 {
+		return s.few.chunks(stage)
+	}
 	t := s.at(stage)
 	return t.chunks()
 }
 
-// GEMMMostChunks is the largest number of chunks that a stage has.
-func GEMMMostChunks(m, n, k int) (most int) {
-	s := stagesOf(m, n, k)
-	for i := range GEMMStages(m, n, k) {
-		t := s.at(i)
-		most = max(most, t.chunks())
+// MostChunks is the largest number of chunks that a stage has.
+func (s *Staging) MostChunks() (most int) {
+	for i := range s.stages {
+		most = max(most, s.Chunks(i))
 	}
 	return most
 }
@@ -70,6 +111,7 @@ type gemmStages struct {
 	rows, cols, depth int  // of a block
 	tileRows          int  // most rows that a chunk multiplies
 	inner             bool // all blocks of K for one block of C, before the next
+	packed            bool // op(A) is, beforehand
 }
 
 func stagesOf(m, n, k int) gemmStages {
@@ -85,7 +127,10 @@ func (s *gemmStages) deep() int   { return ceilDiv(s.k, s.depth) }
 
 // room is how many elements the packed blocks take, each a multiple of 16.
 func (s *gemmStages) room() (a, b int) {
-	return roundUp(rowPanels(s.rows).room()*s.depth, 16), s.cols * s.depth
+	if !s.packed {
+		a = roundUp(rowPanels(s.rows).room()*s.depth, 16)
+	}
+	return a, s.cols * s.depth
 }
 
 // gemmStage is one stage: a block of C and one of K.
@@ -95,10 +140,11 @@ type gemmStage struct {
 	tileRows int
 	multiply bool // else pack
 	another  bool // block of B than in the stage before
+	packed   bool
 }
 
 func (s *gemmStages) at(stage int) (t gemmStage) {
-	t.multiply, t.tileRows = stage%2 != 0, s.tileRows
+	t.multiply, t.tileRows, t.packed = stage%2 != 0, s.tileRows, s.packed
 	stage /= 2
 	down, deep := s.down(), s.deep()
 	if t.another = stage%down == 0; s.inner && deep > 1 {
@@ -125,7 +171,12 @@ func (t *gemmStage) chunks() int {
 }
 
 // rowChunks is how many chunks pack A. They come before those that pack B.
-func (t *gemmStage) rowChunks() int { return ceilDiv(t.rows, packedRowsOf) }
+func (t *gemmStage) rowChunks() int {
+	if t.packed {
+		return 0
+	}
+	return ceilDiv(t.rows, packedRowsOf)
+}
 
 // tile is what a chunk multiplies: panels of rows, and columns.
 func (t *gemmStage) tile() (panels, cols int) {
@@ -133,29 +184,47 @@ func (t *gemmStage) tile() (panels, cols int) {
 	return even(rowPanels(t.rows).count, ceilDiv(rows, gemmRows), 1), even(t.cols, cols, gemmCols)
 }
 
-// Stage computes one chunk of a stage. shared, of at least [GEMMShared] bytes, is the same for all calls and keeps its
-// content from one stage to the next.
-func (g *GEMM[T]) Stage(shared []byte, stage, chunk int) {
+// Stage computes one chunk of a stage of s, which is of this product. shared, of at least [Staging.Shared] bytes, is the same
+// for all calls and keeps its content from one stage to the next; scratch, of at least [Staging.Scratch], is the lane's.
+func (g *GEMM[T]) Stage(s *Staging, shared, scratch []byte, stage, chunk int) {
 	g.checkOperands()
-	s := stagesOf(g.M, g.N, g.K)
-	if n := GEMMStages(g.M, g.N, g.K); stage < 0 || stage >= n {
-		panic(fmt.Sprintf("kernel: GEMM: stage %d of %d", stage, n))
+	var zero T
+	size := int(unsafe.Sizeof(zero))
+	s.check("GEMM", [3]int{g.M, g.N, g.K}, len(shared), size, stage, chunk)
+	if need := s.Scratch(size); int64(len(scratch)) < need {
+		panic(fmt.Sprintf("kernel: GEMM: %d bytes of scratch, want %d", len(scratch), need))
+	}
+	if s.few.cols > 0 {
+		g.stageFew(&s.few, View[T](shared), View[T](scratch), stage, chunk)
+		return
 	}
 	t := s.at(stage)
-	if n := t.chunks(); chunk < 0 || chunk >= n {
-		panic(fmt.Sprintf("kernel: GEMM: chunk %d of %d", chunk, n))
-	}
-	var zero T
-	if need := GEMMShared(g.M, g.N, g.K, int(unsafe.Sizeof(zero))); int64(len(shared)) < need {
-		panic(fmt.Sprintf("kernel: GEMM: %d shared bytes, want %d", len(shared), need))
-	}
 	na, nb := s.room()
 	a, b := View[T](shared)[:na], View[T](shared)[na:na+nb]
+	if s.packed {
+		a = g.packedBlock(t.k, t.depth)
+	}
 	if t.multiply {
 		g.multiplyChunk(&t, a, b, chunk)
 		return
 	}
 	g.packChunk(&t, a, b, chunk)
+}
+
+// check panics unless there is such a chunk of a product of these sizes, and shared has room.
+func (s *Staging) check(what string, size [3]int, shared, elemSize, stage, chunk int) {
+	if want := [3]int{s.m, s.n, s.k}; want != size {
+		panic(fmt.Sprintf("kernel: %s: stages of a product of sizes %v, want %v", what, want, size))
+	}
+	if stage < 0 || stage >= s.stages {
+		panic(fmt.Sprintf("kernel: %s: stage %d of %d", what, stage, s.stages))
+	}
+	if n := s.Chunks(stage); chunk < 0 || chunk >= n {
+		panic(fmt.Sprintf("kernel: %s: chunk %d of %d", what, chunk, n))
+	}
+	if need := s.Shared(elemSize); int64(shared) < need {
+		panic(fmt.Sprintf("kernel: %s: %d shared bytes, want %d", what, shared, need))
+	}
 }
 
 // packChunk packs some rows of a stage or some columns.
@@ -166,9 +235,14 @@ func (g *GEMM[T]) packChunk(t *gemmStage, a, b []T, chunk int) {
 		g.packCols(b[j*t.depth:], t.j+j, min(packedColsOf, t.cols-j), t.k, t.depth)
 		return
 	}
+	g.packRowsOf(a, t.gemmBlock, t.k, t.depth, chunk)
+}
+
+// packRowsOf packs a chunk of the rows of a block.
+func (g *GEMM[T]) packRowsOf(to []T, t gemmBlock, k, depth, chunk int) {
 	panels := rowPanels(t.rows)
 	each := packedRowsOf / gemmRows
-	g.packRows(a, t.i, panels, chunk*each, min(panels.count, (chunk+1)*each), t.k, t.depth)
+	g.packRows(to, t.i, panels, chunk*each, min(panels.count, (chunk+1)*each), k, depth)
 }
 
 // multiplyChunk multiplies some rows of a stage by some columns.

@@ -100,17 +100,16 @@ func (m *mixed) check(t *testing.T, operands int) {
 
 // checkStages computes both, the one of halves in stages, chunks in descending order, and compares.
 func (m *mixed) checkStages(t *testing.T) {
-	g, half := &m.g, m.g.C.Bits != nil
-	stages := kernel.MixedGEMMStages(g.M, g.N, g.K)
-	require.NotZero(t, stages, "%v", m.wide)
+	g, stages := &m.g, m.staging()
+	require.NotZero(t, stages.Stages(), "%v", m.wide)
 	m.wide.inScratch(t, m.wide.g.Whole)
-	shared, whole := newScratch(kernel.MixedGEMMShared(g.M, g.N, g.K, half))
-	for i := range stages {
-		chunks := kernel.MixedGEMMStageChunks(g.M, g.N, g.K, half, i)
-		require.LessOrEqual(t, chunks, kernel.MixedGEMMMostChunks(g.M, g.N, g.K, half))
+	shared, whole := newScratch(stages.Shared(4))
+	for i := range stages.Stages() {
+		chunks := stages.Chunks(i)
+		require.LessOrEqual(t, chunks, stages.MostChunks())
 		for c := range chunks {
 			s, lane := newScratch(kernel.MixedGEMMStageScratch(g.M, g.N, g.K))
-			g.Stage(shared, s, i, chunks-1-c)
+			g.Stage(&stages, shared, s, i, chunks-1-c)
 			m.wide.requireUntouched(t, lane[len(s):])
 		}
 	}

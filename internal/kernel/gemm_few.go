@@ -1,0 +1,105 @@
+package kernel
+
+import "fmt"
+
+// A large product of few rows, in stages. What a chunk packs of B no other chunk wants: it has some columns and all rows, and
+// packs its columns in its lane's scratch, one block of K after the other. So workers wait less for each other, and while one
+// reads B another multiplies. A is packed for all lanes, several blocks of K at a time: one stage packs, the next multiplies.
+
+const (
+	fewCols = 96      // most columns of a chunk
+	fewRoom = 1 << 17 // most elements of A that are packed at a time, if that is more than one block of K
+)
+
+// fewRows is a product that is cut so.
+type fewRows struct {
+	m, n, k     int
+	depth, deep int // of a block of K; of the blocks that are packed at a time
+	cols        int // of a chunk
+}
+
+func fewRowsOf(m, n, k int) fewRows {
+	f := fewRows{m: m, n: n, k: k, depth: gemmDepth(k)}
+	f.cols = even(n, min(fewCols, roundUp(ceilDiv(n, gemmWantChunks), gemmCols)), gemmCols)
+	f.deep = f.depth * max(1, fewRoom/(rowPanels(m).room()*f.depth))
+	return f
+}
+
+func (f *fewRows) stages() int { return 2 * ceilDiv(f.k, f.deep) }
+
+// at is what a stage does, and to which part of K.
+func (f *fewRows) at(stage int) (k0, k1 int, multiply bool) {
+	k0 = stage / 2 * f.deep
+	return k0, min(f.k, k0+f.deep), stage%2 != 0
+}
+
+func (f *fewRows) chunks(stage int) int {
+	k0, k1, multiply := f.at(stage)
+	if multiply {
+		return ceilDiv(f.n, f.cols)
+	}
+	return packedChunks(f.m, k1-k0, f.depth)
+}
+
+// room is how many elements of A are packed at a time.
+func (f *fewRows) room() int { return rowPanels(max(1, f.m)).room() * min(f.k, f.deep) }
+
+// stageFew computes one chunk of a stage.
+func (g *GEMM[T]) stageFew(f *fewRows, a, b []T, stage, chunk int) {
+	k0, k1, multiply := f.at(stage)
+	if !multiply {
+		g.packRowsDeep(a, k0, k1, chunk)
+		return
+	}
+	j := chunk * f.cols
+	panels, cols := rowPanels(g.M), min(f.cols, g.N-j)
+	tall := even(panels.count, stageTileRows/gemmRows, 1)
+	for k := k0; k < k1; k += f.depth {
+		depth := min(f.depth, k1-k)
+		g.packCols(b, j, cols, k, depth)
+		task := gemmTask[T]{a: a[panels.room()*(k-k0):], b: b, depth: depth, first: k == 0, panels: panels, j: j, cols: cols}
+		for task.p1 < panels.count {
+			task.p0, task.p1 = task.p1, min(panels.count, task.p1+tall)
+			g.multiply(&task)
+		}
+	}
+	if k1 == g.K {
+		g.finish(gemmBlock{0, j, g.M, cols})
+	}
+}
+
+// GEMMPackedBytes is the room for all of op(A), packed.
+func GEMMPackedBytes(m, k, elemSize int) int64 {
+	return roundUp64(int64(rowPanels(m).room()) * int64(k) * int64(elemSize))
+}
+
+// GEMMPackedChunks is how many chunks pack op(A).
+func GEMMPackedChunks(m, k int) int { return packedChunks(m, k, gemmDepth(k)) }
+
+func packedChunks(m, k, depth int) int { return ceilDiv(k, depth) * ceilDiv(m, packedRowsOf) }
+
+// PackRows packs one chunk of op(A) into g.Packed, for [Staging.Packed].
+func (g *GEMM[T]) PackRows(chunk int) {
+	checkMatrix("A", len(g.A), g.LDA, g.M, g.K, g.TransA)
+	if n := GEMMPackedChunks(g.M, g.K); chunk < 0 || chunk >= n {
+		panic(fmt.Sprintf("kernel: GEMM: chunk %d of %d that pack A", chunk, n))
+	}
+	g.packRowsDeep(g.Packed, 0, g.K, chunk)
+}
+
+// packRowsDeep packs a chunk of what lies in k0 to k1 of all rows: block of K after block, of each all panels.
+func (g *GEMM[T]) packRowsDeep(to []T, k0, k1, chunk int) {
+	down, kb := ceilDiv(g.M, packedRowsOf), gemmDepth(g.K)
+	k := k0 + chunk/down*kb
+	room, depth := rowPanels(g.M).room(), min(kb, k1-k)
+	g.packRowsOf(to[room*(k-k0):][:room*depth], gemmBlock{rows: g.M}, k, depth, chunk%down)
+}
+
+// packedBlock is one block of K of g.Packed.
+func (g *GEMM[T]) packedBlock(k, depth int) []T {
+	room := rowPanels(g.M).room()
+	if n := room * g.K; len(g.Packed) < n {
+		panic(fmt.Sprintf("kernel: GEMM: Packed has %d elements, want %d", len(g.Packed), n))
+	}
+	return g.Packed[room*k:][:room*depth]
+}

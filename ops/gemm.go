@@ -46,8 +46,8 @@ func gemm[T kernel.Float](r *autograd.Run, shared []byte, g kernel.GEMM[T]) {
 		g.Chunk(nil, 0)
 		return
 	}
-	if s := kernel.GEMMStaging(g.M, g.N, g.K); s.Stages() > 0 {
-		gemmStages(r, shared, s, g)
+	if s := g.Staging(); s.Stages() > 0 {
+		gemmStages(r, shared, g)
 		return
 	}
 	chunks := kernel.GEMMChunks(g.M, g.N, g.K)
@@ -64,9 +64,9 @@ func gemmPar[T kernel.Float](r *autograd.Run, chunks int, g kernel.GEMM[T]) {
 }
 
 // gemmStages computes one product in stages.
-func gemmStages[T kernel.Float](r *autograd.Run, shared []byte, s kernel.Staging, g kernel.GEMM[T]) {
-	stage := 0
-	run := func(lane, c int) { g.Stage(&s, shared, r.Lane(lane), stage, c) }
+func gemmStages[T kernel.Float](r *autograd.Run, shared []byte, g kernel.GEMM[T]) {
+	stage, s := 0, g.Staging()
+	run := func(lane, c int) { g.Stage(shared, r.Lane(lane), stage, c) }
 	for n := s.Stages(); stage < n; stage++ {
 		r.Par(s.Chunks(stage), run)
 	}

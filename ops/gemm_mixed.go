@@ -155,7 +155,7 @@ func (x mat) mixed(half kernel.Half) kernel.Mixed {
 
 func multiplyMixed(r *autograd.Run, g *kernel.MixedGEMM) {
 	if s := mixedStaging(g.M, g.N, g.K, g.C.Bits != nil, false); s.Stages() > 0 {
-		mixedStages(r, s, *g)
+		mixedStages(r, *g)
 		return
 	}
 	chunks := kernel.MixedGEMMChunks(g.M, g.N, g.K)
@@ -171,9 +171,9 @@ func mixedPar(r *autograd.Run, chunks int, g kernel.MixedGEMM) {
 	r.Par(chunks, func(lane, c int) { g.Chunk(r.Lane(lane), c) })
 }
 
-func mixedStages(r *autograd.Run, s kernel.Staging, g kernel.MixedGEMM) {
-	stage := 0
-	run := func(lane, c int) { g.Stage(&s, r.Shared(), r.Lane(lane), stage, c) }
+func mixedStages(r *autograd.Run, g kernel.MixedGEMM) {
+	stage, s := 0, g.Staging()
+	run := func(lane, c int) { g.Stage(r.Shared(), r.Lane(lane), stage, c) }
 	for n := s.Stages(); stage < n; stage++ {
 		r.Par(s.Chunks(stage), run)
 	}

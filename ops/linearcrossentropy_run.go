@@ -85,10 +85,6 @@ func (h *head[T, I]) product(p headPiece) {
 	if h.packed && p.First == 0 {
 		h.packRows(g)
 	}
-	if s := h.logitsStaging(g.M, g.N); s.Stages() > 0 {
-		gemmStages(h.r, h.room, s, g)
-		return
-	}
 	gemm(h.r, h.room, g)
 }
 

@@ -342,9 +342,9 @@ func products[T kernel.Float](r *autograd.Run, p matMulPlan, of [3]role, g kerne
 		x.Add = g.Add || u > 0
 		return x
 	}
-	if s := kernel.GEMMStaging(g.M, g.N, g.K); s.Stages() > 0 {
+	if s := g.Staging(); s.Stages() > 0 {
 		for i := range matrices * users {
-			gemmStages(r, r.Shared(), s, one(i/users, i%users))
+			gemmStages(r, r.Shared(), one(i/users, i%users))
 		}
 		return
 	}
@@ -370,7 +370,7 @@ func mixedProducts(r *autograd.Run, p matMulPlan, of [3]role, g kernel.MixedGEMM
 			x := g
 			x.A, x.B, x.C = g.A.From(p.offset(at, of[0])), g.B.From(p.offset(at, of[1])), g.C.From(p.offset(at, of[2]))
 			x.Add = g.Add || i%users > 0
-			mixedStages(r, s, x)
+			mixedStages(r, x)
 		}
 		return
 	}

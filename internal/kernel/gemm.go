@@ -30,19 +30,17 @@ type GEMM[T Float] struct {
 	M, N, K int
 	A       []T
 	LDA     int
-	TransA  bool
 	B       []T
 	LDB     int
-	TransB  bool
 	C       []T
 	LDC     int
-	Add     bool
 	Bias    []T // of length N, or nil
-	Packed  []T // op(A) as PackRows leaves it: of [GEMMPackedBytes], for [Staging.Packed]
+	Packed  []T // op(A) as PackRows leaves it, of [GEMMPackedBytes], or nil. Stage then reads it in place of A.
+	With    []T // of the epilogue
+	LDW     int
 
-	Epilogue Epilogue
-	With     []T
-	LDW      int
+	TransA, TransB, Add bool
+	Epilogue            Epilogue
 }
 
 // GEMMChunks is the number of tiles that the product is cut into. It depends on the shape only, never on who computes:

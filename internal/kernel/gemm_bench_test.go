@@ -76,7 +76,7 @@ func runGEMM[T kernel.Float](p *pool.Pool, lanes int, g *kernel.GEMM[T], room ge
 	}
 	stages := kernel.GEMMStaging(g.M, g.N, g.K)
 	for s := range stages.Stages() {
-		run(stages.Chunks(s), func(lane, chunk int) { g.Stage(&stages, room.shared, room.lanes[lane], s, chunk) })
+		run(stages.Chunks(s), func(lane, chunk int) { g.Stage(room.shared, room.lanes[lane], s, chunk) })
 	}
 	if stages.Stages() == 0 {
 		run(kernel.GEMMChunks(g.M, g.N, g.K), func(lane, chunk int) { g.Chunk(room.lanes[lane], chunk) })

@@ -87,7 +87,7 @@ func TestGEMMAllocates(t *testing.T) {
 				require.Zero(t, testing.AllocsPerRun(5, func() {
 					for s := range stages.Stages() {
 						for c := range stages.Chunks(s) {
-							g.Stage(&stages, room.shared, room.lanes[0], s, c)
+							g.Stage(room.shared, room.lanes[0], s, c)
 						}
 					}
 					if stages.Stages() == 0 {

@@ -45,7 +45,7 @@ func (f *fewRows) chunks(stage int) int {
 func (f *fewRows) room() int { return rowPanels(max(1, f.m)).room() * min(f.k, f.deep) }
 
 // stageFew computes one chunk of a stage.
-func (g *GEMM[T]) stageFew(f *fewRows, a, b []T, stage, chunk int) {
+func (g *GEMM[T]) stageFew(f fewRows, a, b []T, stage, chunk int) {
 	k0, k1, multiply := f.at(stage)
 	if !multiply {
 		g.packRowsDeep(a, k0, k1, chunk)

@@ -40,11 +40,15 @@ func MixedGEMMStageScratch(m, n, k int) int64 {
 	return 4 * int64(roundUp(max(block(packedRowsOf, depth), block(depth, stageSlice), tile), 16))
 }
 
-// Stage computes one chunk of a stage of s, which is of this product. shared, of at least [Staging.Shared] bytes, is the same
-// for all calls and keeps its content from one stage to the next; scratch, of at least [MixedGEMMStageScratch], is the lane's.
-func (g *MixedGEMM) Stage(s *Staging, shared, scratch []byte, stage, chunk int) {
+// Staging is how g is computed.
+func (g *MixedGEMM) Staging() Staging { return MixedGEMMStaging(g.M, g.N, g.K, g.C.Bits != nil) }
+
+// Stage computes one chunk of a stage. shared, of at least [Staging.Shared] bytes, is the same for all calls and keeps its
+// content from one stage to the next; scratch, of at least [MixedGEMMStageScratch], is the lane's.
+func (g *MixedGEMM) Stage(shared, scratch []byte, stage, chunk int) {
 	g.check()
-	s.check("MixedGEMM", [3]int{g.M, g.N, g.K}, len(shared), 4, stage, chunk)
+	s := g.Staging()
+	s.check("MixedGEMM", len(shared), 4, stage, chunk)
 	t := s.at(stage)
 	if lane := MixedGEMMStageScratch(g.M, g.N, g.K); int64(len(scratch)) < lane {
 		panic(fmt.Sprintf("kernel: MixedGEMM: %d bytes of scratch, want %d", len(scratch), lane))

@@ -57,12 +57,20 @@ func blockStaging(m, n, k int) (s Staging) {
 
 func (s *Staging) setBlocks() { s.few, s.stages = fewRows{}, 2*s.across()*s.deep()*s.down() }
 
-// Packed has all of op(A) packed beforehand ([GEMM.PackRows]), for several products that share it: it is one block, and
-// GEMM.Packed is read in place of A.
+// Packed has all of op(A) packed beforehand ([GEMM.PackRows]), for several products that share it: it is one block.
 func (s Staging) Packed() Staging {
 	if s.stages > 0 {
 		s.rows, s.packed = roundUp(s.m, gemmRows), true
 		s.setBlocks()
+	}
+	return s
+}
+
+// Staging is how g is computed: with packed rows, if it has any.
+func (g *GEMM[T]) Staging() Staging {
+	s := GEMMStaging(g.M, g.N, g.K)
+	if len(g.Packed) > 0 {
+		return s.Packed()
 	}
 	return s
 }
@@ -184,18 +192,19 @@ func (t *gemmStage) tile() (panels, cols int) {
 	return even(rowPanels(t.rows).count, ceilDiv(rows, gemmRows), 1), even(t.cols, cols, gemmCols)
 }
 
-// Stage computes one chunk of a stage of s, which is of this product. shared, of at least [Staging.Shared] bytes, is the same
-// for all calls and keeps its content from one stage to the next; scratch, of at least [Staging.Scratch], is the lane's.
-func (g *GEMM[T]) Stage(s *Staging, shared, scratch []byte, stage, chunk int) {
+// Stage computes one chunk of a stage. shared, of at least [Staging.Shared] bytes, is the same for all calls and keeps its
+// content from one stage to the next; scratch, of at least [Staging.Scratch], is the lane's.
+func (g *GEMM[T]) Stage(shared, scratch []byte, stage, chunk int) {
 	g.checkOperands()
+	s := g.Staging()
 	var zero T
 	size := int(unsafe.Sizeof(zero))
-	s.check("GEMM", [3]int{g.M, g.N, g.K}, len(shared), size, stage, chunk)
+	s.check("GEMM", len(shared), size, stage, chunk)
 	if need := s.Scratch(size); int64(len(scratch)) < need {
 		panic(fmt.Sprintf("kernel: GEMM: %d bytes of scratch, want %d", len(scratch), need))
 	}
 	if s.few.cols > 0 {
-		g.stageFew(&s.few, View[T](shared), View[T](scratch), stage, chunk)
+		g.stageFew(s.few, View[T](shared), View[T](scratch), stage, chunk)
 		return
 	}
 	t := s.at(stage)
@@ -211,11 +220,8 @@ func (g *GEMM[T]) Stage(s *Staging, shared, scratch []byte, stage, chunk int) {
 	g.packChunk(&t, a, b, chunk)
 }
 
-// check panics unless there is such a chunk of a product of these sizes, and shared has room.
-func (s *Staging) check(what string, size [3]int, shared, elemSize, stage, chunk int) {
-	if want := [3]int{s.m, s.n, s.k}; want != size {
-		panic(fmt.Sprintf("kernel: %s: stages of a product of sizes %v, want %v", what, want, size))
-	}
+// check panics unless there is such a chunk, and shared has room.
+func (s *Staging) check(what string, shared, elemSize, stage, chunk int) {
 	if stage < 0 || stage >= s.stages {
 		panic(fmt.Sprintf("kernel: %s: stage %d of %d", what, stage, s.stages))
 	}

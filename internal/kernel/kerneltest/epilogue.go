@@ -51,7 +51,7 @@ func checkEpilogue[T kernel.Float](t *testing.T, c gemmCase, e kernel.Epilogue) 
 	check("whole", func(p *product[T]) { p.inScratch(t, p.g.Whole) })
 	check("chunks", func(p *product[T]) { p.onLanes(t, kernel.GEMMChunks(c.m, c.n, c.k), 2) })
 	if s := kernel.GEMMStaging(c.m, c.n, c.k); s.Stages() > 0 {
-		check("stages", func(p *product[T]) { p.inStages(t, s, 2) })
+		check("stages", func(p *product[T]) { p.inStages(t, false, 2) })
 	}
 }
 
@@ -150,7 +150,7 @@ func (m *mixed) checkEpilogue(t *testing.T, e kernel.Epilogue, want []float32, o
 		roundTo(half, want)
 	}
 	for _, staged := range []bool{false, true} {
-		if s := m.staging(); staged && s.Stages() == 0 {
+		if s := m.g.Staging(); staged && s.Stages() == 0 {
 			continue
 		}
 		got := m.fresh()
@@ -179,19 +179,14 @@ func (m *mixed) compute(t *testing.T, staged bool) {
 		m.wide.requireUntouched(t, whole[len(s):])
 		return
 	}
-	stages := m.staging()
+	stages := g.Staging()
 	shared, _ := newScratch(stages.Shared(4))
 	s, _ := newScratch(kernel.MixedGEMMStageScratch(g.M, g.N, g.K))
 	for i := range stages.Stages() {
 		for c := range stages.Chunks(i) {
-			g.Stage(&stages, shared, s, i, c)
+			g.Stage(shared, s, i, c)
 		}
 	}
-}
-
-// staging is how C is computed in stages.
-func (m *mixed) staging() kernel.Staging {
-	return kernel.MixedGEMMStaging(m.g.M, m.g.N, m.g.K, m.g.C.Bits != nil)
 }
 
 // values is C as float32.

@@ -100,7 +100,7 @@ func (m *mixed) check(t *testing.T, operands int) {
 
 // checkStages computes both, the one of halves in stages, chunks in descending order, and compares.
 func (m *mixed) checkStages(t *testing.T) {
-	g, stages := &m.g, m.staging()
+	g, stages := &m.g, m.g.Staging()
 	require.NotZero(t, stages.Stages(), "%v", m.wide)
 	m.wide.inScratch(t, m.wide.g.Whole)
 	shared, whole := newScratch(stages.Shared(4))
@@ -109,7 +109,7 @@ func (m *mixed) checkStages(t *testing.T) {
 		require.LessOrEqual(t, chunks, stages.MostChunks())
 		for c := range chunks {
 			s, lane := newScratch(kernel.MixedGEMMStageScratch(g.M, g.N, g.K))
-			g.Stage(&stages, shared, s, i, chunks-1-c)
+			g.Stage(shared, s, i, chunks-1-c)
 			m.wide.requireUntouched(t, lane[len(s):])
 		}
 	}

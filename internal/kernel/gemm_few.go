@@ -44,8 +44,8 @@ func (f *fewRows) chunks(stage int) int {
 // room is how many elements of A are packed at a time.
 func (f *fewRows) room() int { return rowPanels(max(1, f.m)).room() * min(f.k, f.deep) }
 
-// stageFew computes one chunk of a stage.
-func (g *GEMM[T]) stageFew(f fewRows, a, b []T, stage, chunk int) {
+// stageFewRows computes one chunk of a stage.
+func (g *GEMM[T]) stageFewRows(f fewRows, a, b []T, stage, chunk int) {
 	k0, k1, multiply := f.at(stage)
 	if !multiply {
 		g.packRowsDeep(a, k0, k1, chunk)
@@ -66,6 +66,54 @@ func (g *GEMM[T]) stageFew(f fewRows, a, b []T, stage, chunk int) {
 	if k1 == g.K {
 		g.finish(gemmBlock{0, j, g.M, cols})
 	}
+}
+
+// A large product of more rows, whose terms are one block of K, is the same the other way round: a chunk has some rows of A,
+// which no other wants, and all columns of a block of B, which is packed for all lanes.
+
+const fewTermRows = 96 // most rows of a chunk
+
+// fewTerms is a product that is cut so.
+type fewTerms struct {
+	m, n       int
+	rows, cols int // of a chunk; of a block of B
+}
+
+func fewTermsOf(m, n int) fewTerms {
+	rows := min(fewTermRows, roundUp(ceilDiv(m, gemmWantChunks), gemmRows))
+	return fewTerms{m: m, n: n, rows: even(m, rows, gemmRows), cols: even(n, stageCols, gemmCols)}
+}
+
+func (f *fewTerms) stages() int { return 2 * ceilDiv(f.n, f.cols) }
+
+// at is what a stage does, and to which columns.
+func (f *fewTerms) at(stage int) (j, cols int, multiply bool) {
+	j = stage / 2 * f.cols
+	return j, min(f.cols, f.n-j), stage%2 != 0
+}
+
+func (f *fewTerms) chunks(stage int) int {
+	_, cols, multiply := f.at(stage)
+	if multiply {
+		return ceilDiv(f.m, f.rows)
+	}
+	return ceilDiv(cols, packedColsOf)
+}
+
+// stageFewTerms computes one chunk of a stage.
+func (g *GEMM[T]) stageFewTerms(f fewTerms, a, b []T, stage, chunk int) {
+	j, cols, multiply := f.at(stage)
+	if !multiply {
+		at := chunk * packedColsOf
+		g.packCols(b[at*g.K:], j+at, min(packedColsOf, cols-at), 0, g.K)
+		return
+	}
+	t := gemmBlock{i: chunk * f.rows, j: j, cols: cols}
+	t.rows = min(f.rows, g.M-t.i)
+	panels := rowPanels(t.rows)
+	g.packRows(a, t.i, panels, 0, panels.count, 0, g.K)
+	g.multiply(&gemmTask[T]{a: a, b: b, depth: g.K, first: true, panels: panels, p1: panels.count, i: t.i, j: j, cols: cols})
+	g.finish(t)
 }
 
 // GEMMPackedBytes is the room for all of op(A), packed.

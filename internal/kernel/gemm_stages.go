@@ -31,16 +31,22 @@ const (
 // beforehand ([Staging.Packed]), none of which changes a bit of C.
 type Staging struct {
 	gemmStages
-	few    fewRows // if its chunks have columns, it is computed so
+	few    fewRows  // if its chunks have columns, it is computed so,
+	terms  fewTerms // or if these have rows, so
 	stages int
 }
 
 // GEMMStaging is how the product of m x k by k x n is computed, where it is large enough for stages. Otherwise it has none.
 func GEMMStaging(m, n, k int) Staging {
 	s := blockStaging(m, n, k)
-	if s.stages > 0 && m <= stageRows {
+	switch {
+	case s.stages == 0:
+	case m <= stageRows:
 		s.few = fewRowsOf(m, n, k)
 		s.stages = s.few.stages()
+	case s.deep() == 1:
+		s.terms = fewTermsOf(m, n)
+		s.stages = s.terms.stages()
 	}
 	return s
 }
@@ -55,7 +61,9 @@ func blockStaging(m, n, k int) (s Staging) {
 	return s
 }
 
-func (s *Staging) setBlocks() { s.few, s.stages = fewRows{}, 2*s.across()*s.deep()*s.down() }
+func (s *Staging) setBlocks() {
+	s.few, s.terms, s.stages = fewRows{}, fewTerms{}, 2*s.across()*s.deep()*s.down()
+}
 
 // Packed has all of op(A) packed beforehand ([GEMM.PackRows]), for several products that share it: it is one block.
 func (s Staging) Packed() Staging {
@@ -79,27 +87,36 @@ func (g *GEMM[T]) Staging() Staging {
 func (s *Staging) Stages() int { return s.stages }
 
 // Shared is the bytes that the stages want for all lanes together, for elements of elemSize bytes: room for one block of
-// op(A), unless that is packed beforehand, and for one of op(B), unless rows are few. It is at most 1.4 MiB for float32 and twice that
-// for float64.
+// op(A), unless that is packed beforehand or terms are few, and for one of op(B), unless rows are few. It is at most 1.4 MiB
+// for float32 and twice that for float64.
 func (s *Staging) Shared(elemSize int) int64 {
-	n := s.few.room()
-	if s.stages > 0 && s.few.cols == 0 {
+	var n int
+	switch {
+	case s.stages == 0:
+	case s.few.cols > 0:
+		n = s.few.room()
+	case s.terms.rows > 0:
+		n = s.terms.cols * s.depth
+	default:
 		a, b := s.room()
 		n = a + b + s.sums()
 	}
 	return roundUp64(int64(n) * int64(elemSize))
 }
 
-// Scratch is the bytes that they want of each lane: room for a few columns of op(B), where rows are few. It is at most 96 KiB
-// for float32 and twice that for float64.
+// Scratch is the bytes that they want of each lane: room for some columns of op(B) where rows are few, for some rows of op(A)
+// where terms are. It is at most 96 KiB for float32 and twice that for float64.
 func (s *Staging) Scratch(elemSize int) int64 {
-	return roundUp64(int64(s.few.cols) * int64(s.depth) * int64(elemSize))
+	return roundUp64(int64(s.few.cols+s.terms.rows) * int64(s.depth) * int64(elemSize))
 }
 
 // Chunks is the number of chunks of a stage.
 func (s *Staging) Chunks(stage int) int {
-	if s.few.cols > 0 {
+	switch {
+	case s.few.cols > 0:
 		return s.few.chunks(stage)
+	case s.terms.rows > 0:
+		return s.terms.chunks(stage)
 	}
 	t := s.at(stage)
 	return t.chunks()
@@ -203,8 +220,12 @@ func (g *GEMM[T]) Stage(shared, scratch []byte, stage, chunk int) {
 	if need := s.Scratch(size); int64(len(scratch)) < need {
 		panic(fmt.Sprintf("kernel: GEMM: %d bytes of scratch, want %d", len(scratch), need))
 	}
-	if s.few.cols > 0 {
-		g.stageFew(s.few, View[T](shared), View[T](scratch), stage, chunk)
+	switch {
+	case s.few.cols > 0:
+		g.stageFewRows(s.few, View[T](shared), View[T](scratch), stage, chunk)
+		return
+	case s.terms.rows > 0:
+		g.stageFewTerms(s.terms, View[T](scratch), View[T](shared), stage, chunk)
 		return
 	}
 	t := s.at(stage)

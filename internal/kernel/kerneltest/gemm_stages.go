@@ -13,7 +13,7 @@ import (
 // gemmStages computes large products in stages, and demands the bits of chunks, whatever the order within a stage, on
 // however many goroutines, and with one operand packed beforehand.
 func gemmStages[T kernel.Float](t *testing.T) {
-	for _, s := range [][3]int{{131, 129, 300}, {400, 1100, 10}, {97, 1033, 45}, {1161, 96, 40}, {385, 130, 520}, {100, 97, 2950}, {384, 300, 600}} {
+	for _, s := range [][3]int{{131, 129, 300}, {400, 1100, 10}, {97, 1033, 45}, {1161, 96, 40}, {385, 130, 520}, {500, 1200, 256}, {100, 97, 2950}, {384, 300, 600}} {
 		stages := kernel.GEMMStaging(s[0], s[1], s[2])
 		require.Positive(t, stages.Stages())
 		gemmCase{m: s[0], n: s[1], k: s[2]}.storages(func(c gemmCase) {

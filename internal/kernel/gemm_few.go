@@ -1,7 +1,5 @@
 package kernel
 
-import "fmt"
-
 // A large product of few rows, in stages. What a chunk packs of B no other chunk wants: it has some columns and all rows, and
 // packs its columns in its lane's scratch, one block of K after the other. So workers wait less for each other, and while one
 // reads B another multiplies. A is packed for all lanes, several blocks of K at a time: one stage packs, the next multiplies.
@@ -42,7 +40,7 @@ func (f *fewRows) chunks(stage int) int {
 }
 
 // room is how many elements of A are packed at a time.
-func (f *fewRows) room() int { return rowPanels(max(1, f.m)).room() * min(f.k, f.deep) }
+func (f *fewRows) room() int { return rowPanels(f.m).room() * min(f.k, f.deep) }
 
 // stageFewRows computes one chunk of a stage.
 func (g *GEMM[T]) stageFewRows(f fewRows, a, b []T, stage, chunk int) {
@@ -114,40 +112,4 @@ func (g *GEMM[T]) stageFewTerms(f fewTerms, a, b []T, stage, chunk int) {
 	g.packRows(a, t.i, panels, 0, panels.count, 0, g.K)
 	g.multiply(&gemmTask[T]{a: a, b: b, depth: g.K, first: true, panels: panels, p1: panels.count, i: t.i, j: j, cols: cols})
 	g.finish(t)
-}
-
-// GEMMPackedBytes is the room for all of op(A), packed.
-func GEMMPackedBytes(m, k, elemSize int) int64 {
-	return roundUp64(int64(rowPanels(m).room()) * int64(k) * int64(elemSize))
-}
-
-// GEMMPackedChunks is how many chunks pack op(A).
-func GEMMPackedChunks(m, k int) int { return packedChunks(m, k, gemmDepth(k)) }
-
-func packedChunks(m, k, depth int) int { return ceilDiv(k, depth) * ceilDiv(m, packedRowsOf) }
-
-// PackRows packs one chunk of op(A) into g.Packed, for [Staging.Packed].
-func (g *GEMM[T]) PackRows(chunk int) {
-	checkMatrix("A", len(g.A), g.LDA, g.M, g.K, g.TransA)
-	if n := GEMMPackedChunks(g.M, g.K); chunk < 0 || chunk >= n {
-		panic(fmt.Sprintf("kernel: GEMM: chunk %d of %d that pack A", chunk, n))
-	}
-	g.packRowsDeep(g.Packed, 0, g.K, chunk)
-}
-
-// packRowsDeep packs a chunk of what lies in k0 to k1 of all rows: block of K after block, of each all panels.
-func (g *GEMM[T]) packRowsDeep(to []T, k0, k1, chunk int) {
-	down, kb := ceilDiv(g.M, packedRowsOf), gemmDepth(g.K)
-	k := k0 + chunk/down*kb
-	room, depth := rowPanels(g.M).room(), min(kb, k1-k)
-	g.packRowsOf(to[room*(k-k0):][:room*depth], gemmBlock{rows: g.M}, k, depth, chunk%down)
-}
-
-// packedBlock is one block of K of g.Packed.
-func (g *GEMM[T]) packedBlock(k, depth int) []T {
-	room := rowPanels(g.M).room()
-	if n := room * g.K; len(g.Packed) < n {
-		panic(fmt.Sprintf("kernel: GEMM: Packed has %d elements, want %d", len(g.Packed), n))
-	}
-	return g.Packed[room*k:][:room*depth]
 }

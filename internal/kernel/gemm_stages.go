@@ -10,7 +10,8 @@ import (
 //
 // Stages come in pairs: the first packs a block of A, and one of B where that is another one than before; the second
 // multiplies the two. For each block of columns, for each block of K, all blocks of rows are gone through. So B is packed
-// once, and A once for every block of columns.
+// once, and A once for every block of columns. Products of few rows or few terms share one operand only (gemm_few.go), and
+// rows may be packed beforehand (gemm_packed.go).
 const (
 	stageRows = 384 // most rows of a block of A
 	stageCols = 1024
